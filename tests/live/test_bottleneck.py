@@ -71,7 +71,7 @@ def test_one_core_makes_the_cpu_the_limit_and_more_cores_the_remedy(server: Serv
     assert found.limit.resource == SERVER_CPU, found
     assert found.share("run queue") > found.share("CPU")
     # If other programs used the CPU in the meantime, they are named instead of a fix.
-    others = ("% other programs", "% steal time")
+    others = ("other programs (", "other virtual machines (")
     assert any(words in wording.text(found.limit.note) for words in ("more cores", *others)), found
 
 

@@ -76,7 +76,7 @@ def test_a_script_that_always_fails_voids_a_trial_whose_other_script_does_not(us
     found = trial(told)
     assert found["status"] == "voided"
     assert re.search(
-        rf"of [\d,]+ transactions of script {bad} failed \(100%\); the first: script {bad}, line 2",
+        rf"of [\d,]+ transactions of script {bad} failed \(100%\); the first error: script {bad}, line 2",
         str(record_of(user)["cause"]),
     )
     metrics = record_of(user)["metrics"]

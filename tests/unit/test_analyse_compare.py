@@ -119,7 +119,7 @@ def test_runs_of_the_same_series_and_system_are_alike() -> None:
         (record(software={"ironbench": "0.2"}), "ironbench"),
         (record(series="another"), "one after the other"),
         (record(method=SLICES, turns_since="2026-11-21T01:00:00"), "by trials vs. by slices"),
-        (record(profile=ProfileRequest(("cpu",))), "no profile vs. --profile cpu"),
+        (record(profile=ProfileRequest(("cpu",))), "no profile vs. `--profile cpu`"),
     ],
 )
 def test_what_is_unlike_is_said(other: object, word: str) -> None:

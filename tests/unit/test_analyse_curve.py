@@ -78,7 +78,7 @@ def test_on_a_plateau_the_peak_is_the_fewest_clients_that_cannot_be_told_apart_f
     (_, said), *_ = headline(study)
     assert (
         "with 4 clients" in said
-        and "no difference in throughput shown between 4 and 16 clients" in said
+        and "no difference in throughput was shown between 4 and 16 clients" in said
         and "peaks at" not in said
     )
     rows = [short(one) for one in plateau()]

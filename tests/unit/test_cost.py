@@ -263,8 +263,8 @@ def test_the_cheapest_system_that_meets_the_target_is_named_and_others_say_how_c
     none = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), strict)
     assert none.cheapest is None
     assert report.advice(none) == [
-        "No system was shown to meet the target. Closest: log in memory, missed: 5 ms at 5,000/s (upper "
-        "confidence limit 5 ms), 5.00x the limit."
+        "No system was shown to meet the target. The system that came closest is log in memory: missed: 5 ms at "
+        "5,000/s (upper confidence limit 5 ms), 5.00x the limit."
     ]
 
 
@@ -386,12 +386,14 @@ def test_trials_of_unlike_loads_do_not_add_up() -> None:
 
 def test_why_a_system_is_not_measured_is_told_of_all_that_was_driven(tmp_path: Path) -> None:
     results = stored(tmp_path / "a", [driven(0.005, 0, 100.0), driven(0.005, 1, 4000.0), driven(0.005, 2, 100.0)])
-    assert told(results) == {"log on disk": "not measured: the highest tested rate is 4,000/s"}
+    assert told(results) == {"log on disk": "not measured: the highest tested rate is 4,000/s, below the target's rate"}
     results = stored(tmp_path / "b", [driven(0.005, 0, None), driven(0.005, 1, 4000.0)])
-    assert told(results) == {"log on disk": "not measured: the highest tested rate is 4,000/s"}
+    assert told(results) == {"log on disk": "not measured: the highest tested rate is 4,000/s, below the target's rate"}
     failed = driven(0.005, 0, None, status=Status.FAILED)
     results = stored(tmp_path / "c", [failed, driven(0.005, 1, None)])
-    assert told(results) == {"log on disk": "not measured: all trials ran in a closed loop; run with --rate"}
+    assert told(results) == {
+        "log on disk": "not measured: all trials ran in a closed loop; run the system with `--rate`"
+    }
 
 
 def test_other_work_that_was_not_driven_so_hard_does_not_stand_in_the_way(tmp_path: Path) -> None:
@@ -414,7 +416,7 @@ def test_a_system_without_an_upper_bound_did_not_come_closest() -> None:
     assert found.nearest is not None
     assert found.nearest.name == "slow"
     assert report.advice(costs(None, sheet(), StoredTrials({"once": once}), TARGET))[0].startswith(
-        "No system was measured at"
+        "No system has at least three trials at"
     )
 
 
@@ -441,9 +443,9 @@ def test_systems_of_one_price_that_meet_a_target_are_tied_and_a_cheaper_unclear_
     found = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), TARGET)
     assert [row.name for row in found.undecided] == ["log in memory"]
     assert report.advice(found) == [
-        "Inconclusive: cheaper systems may also meet the target: log in memory (inconclusive). Cheapest system shown "
-        "to meet it: log on disk, 800 USD.",
-        "To decide, run more trials of log in memory with --rate at 5,000/s.",
+        "Inconclusive, because cheaper systems may also meet the target: log in memory (inconclusive). Cheapest system "
+        "that was shown to meet the target: log on disk, 800 USD.",
+        "To decide, run more trials of log in memory with `--rate 5000`.",
     ]
 
 
@@ -514,7 +516,7 @@ def test_a_target_missed_by_flagged_trials_is_marked_in_the_text_and_on_stderr(
     results = stored(tmp_path, busy(0.05))
     assert command(target=TARGET.text, results=results) == REFUTED
     shown = capsys.readouterr()
-    assert "No system was shown to meet the target. Closest: log on disk (3 of 3 trials flagged)" in shown.out
+    assert "The system that came closest is log on disk (3 of 3 trials flagged)" in " ".join(shown.out.split())
     assert shown.err.splitlines()[-1].endswith("log on disk (3 of 3 trials flagged)")
 
 

@@ -205,8 +205,8 @@ def test_cheaper_systems_that_may_meet_the_target_are_in_the_headline_and_the_ex
     head = report.advice(found)[0]
     if said:
         assert head == (
-            f"Inconclusive: cheaper systems may also meet the target: {said}. Cheapest system shown to meet it: new "
-            "machine, 3,000 USD."
+            f"Inconclusive, because cheaper systems may also meet the target: {said}. Cheapest system that was shown "
+            "to meet the target: new machine, 3,000 USD."
         )
     else:
         assert head.startswith("Cheapest system that meets the target: ")

@@ -99,8 +99,8 @@ def test_work_that_cannot_be_told_apart_is_not_stated_as_a_share(tmp_path: Path)
     clear = billed(tmp_path / "clear", [*spread(DISK, 1000, 0.01), *spread(MEMORY, 600, 0.01)])
     head, said = report.advice(clear)
     assert head.startswith("one gives more work per USD than log in memory: 67% more (95% CI ")
-    assert "which covers only the trials of single runs" in head and "inconclusive" not in said
-    assert "another run may differ by more" in unfolded(report.page(clear))
+    assert "without the variation between runs" in head and "inconclusive" not in said
+    assert "the score of another run may be outside this CI" in unfolded(report.page(clear))
     single = billed(tmp_path / "single", [record(DISK, 8, 1000.0), *spread(MEMORY, 600, 0.01)])
     head, said = report.advice(single)
     assert head == "No verdict on work per USD. Not ranked: one (inconclusive: only one trial)."

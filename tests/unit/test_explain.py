@@ -169,7 +169,7 @@ def test_of_runs_one_after_the_other_it_says_that_there_is_no_verdict(
     assert "WAL" in shown
 
 
-LISTED = "The trials show no difference, so the following points only list what differed between them."
+LISTED = "The trials show no difference, so the following points only list what differed in these trials."
 NO_VERDICT = "There is no verdict, so the following points only list what differed between the trials."
 
 
@@ -328,7 +328,7 @@ def test_observed_trials_explain_a_difference_only_if_they_show_it(there: float,
     assert ("Time:" in points) is not contradicted
     assert ("do not explain the difference" in section(found).lead) is contradicted
     if contradicted:
-        assert "The blocks show another difference" in points["Observed trials:"]
+        assert "but the blocks show a different ratio" in points["Observed trials:"]
 
 
 def test_other_scripts_are_named_before_a_configuration_that_does_not_differ() -> None:

@@ -124,7 +124,7 @@ def test_every_output_of_a_gate_has_its_outcome(case: str, policy: str, capsys: 
     assert code == (CLOSED if fails else 0)
     sentence = written(found, "text").decode()
     if expected is INCONCLUSIVE and case != LOST:
-        assert f"with --undecided {policy}, the gate {policy}" in " ".join(sentence.split())
+        assert f"with `--undecided {policy}`, the gate {policy}" in " ".join(sentence.split())
     if case == LOST:
         assert "so the gate fails" in " ".join(sentence.split()) and "--undecided" not in sentence
 

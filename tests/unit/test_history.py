@@ -183,7 +183,7 @@ def test_records_of_labs_among_the_results_are_in_it(tmp_path: Path, capsys: pyt
     [
         ({"by": "time"}, "is not a valid order"),
         ({"by": "tag:"}, "is not a valid order"),
-        ({"by": "tag:branch"}, "do not have the tag branch"),
+        ({"by": "tag:branch"}, "have no tag `branch`"),
         ({"metric": "speed"}, "metric"),
         ({"metric": "failed"}, "failed"),
         ({"output": "h.doc"}, "has no known suffix"),
@@ -199,7 +199,7 @@ def test_what_cannot_be_shown_is_refused_with_a_way_out(given: dict[str, str], c
 def test_points_that_carry_no_verdict_are_not_counted_as_searched() -> None:
     records = [*nights([1000.0] * 8), *run(8, 1000.0, blocks=1), *run(9, 1000.0, blocks=2)]
     (sentence,) = page(histories(records, EMPTY)).answer.points
-    assert "no change point in 8 points (2 more points with too few trials)" in sentence.text
+    assert "no change point in 8 points (2 more points have too few trials)" in sentence.text
 
 
 def test_a_cache_that_ideal_fits_to_the_data_begins_no_new_line() -> None:
@@ -225,7 +225,7 @@ def test_a_point_whose_trials_are_all_flagged_is_marked_everywhere() -> None:
     remarks = [row[-1] for row in chart.table.texts]
     assert "every trial flagged" in remarks[-1] and remarks[0] == "1 flagged"
     assert shown.cautions == (
-        "7 trials flagged, including all trials at 1 point (marked ?); `ironbench show` lists the reasons.",
+        "7 trials flagged, including all trials at 1 point (marked with ?); `ironbench show` lists the reasons.",
     )
     points = shown.fields()["histories"][0]["lines"][0]["points"]
     assert [point["flagged"] for point in points] == [False] * 11 + [True]

@@ -68,7 +68,7 @@ def judged(system: System, metrics: dict[str, float], **shares: float) -> tuple[
             "used 0.95 CPU cores and may be the bottleneck, because it serves its connections one after the other",
         ),
         ("driver", 1, 20.0, ""),
-        ("epoll", 1, 28.5, "increase --threads"),
+        ("epoll", 1, 28.5, "increase `--threads`"),
         ("epoll", 4, 28.5, ""),
         ("blocking", 1, 28.5, ""),
     ],
@@ -91,7 +91,7 @@ def test_more_threads_than_clients_are_not_asked_for() -> None:
     found = warnings(OURS, Load(2, threads=2), driven, Observation(COUNTED), None, cycles=False)
     (busy,) = found
     assert (busy.values["threads"], busy.values["clients"]) == (2, 2)
-    assert "increase --clients and --threads" in wording.text(busy)
+    assert "increase `--clients` and `--threads`" in wording.text(busy)
 
 
 @pytest.mark.parametrize("shares", [{"other": 0.06}, {"steal": 0.06}, {"other": 0.03, "steal": 0.03}])
@@ -158,7 +158,7 @@ SAYS = "the server's counters of commits, rows and I/O lag by up to 1 s"
     ("elapsed_s", "server_counts", "statements", "said", "shown"),
     [
         (20.0, 2000, 1, [], True),
-        (5.0, 1800, 1, [f"{SAYS}, which is an error of up to 20% in a trial of 5 s"], True),
+        (5.0, 1800, 1, [f"{SAYS}, which causes an error of up to 20% in a trial of 5 s"], True),
         (
             20.0,
             2,
@@ -172,7 +172,7 @@ SAYS = "the server's counters of commits, rows and I/O lag by up to 1 s"
             False,
         ),
         (20.0, 2, 0, [], True),
-        (0.24, 2000, 1, [f"{SAYS}, so they are not usable in a trial of 240 ms"], False),
+        (0.24, 2000, 1, [f"{SAYS}, so the counters are not usable in a trial of 240 ms"], False),
     ],
     ids=["in time", "short", "not published", "sends nothing", "very short"],
 )
@@ -205,10 +205,10 @@ def test_our_own_cpu_share_names_those_that_used_some(shares: dict[str, float], 
 
 def test_who_waits_at_the_end_of_an_open_loop_is_counted_as_people_write_and_from_where_it_began() -> None:
     behind = Driven(NOW, alive=True, summary={**SUMMARY, "not_started": 397_520, "unfinished": 6})
-    for warmup_s, since in ((5.0, " scheduled since the start of the warm-up"), (0.0, "")):
+    for warmup_s, since in ((5.0, " transactions scheduled since the start of the warm-up"), (0.0, "")):
         load = Load(rate=1000.0, warmup_s=warmup_s)
         (found,) = warnings(OURS, load, behind, Observation(), None, cycles=False)
-        assert wording.text(found).endswith(f", 397,526{since} were waiting at the end")
+        assert wording.text(found).endswith(f", and 397,526{since} were still waiting at the end")
 
 
 def test_threads_that_connect_anew_are_the_clients_and_no_driving_threads() -> None:

@@ -73,8 +73,8 @@ def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval
     study = two_cells(70_000.0, 0.5, blocks)
     decision = answer(study).decision.text
     start = (
-        f"INCONCLUSIVE: WAL in memory vs. WAL on disk: too few blocks for a verdict ({blocks} of 6); the blocks so "
-        "far show "
+        f"INCONCLUSIVE: WAL in memory vs. WAL on disk: too few blocks for a verdict ({blocks} instead of 6); the "
+        "blocks so far show "
     )
     assert decision.startswith(start) and decision.endswith(f"{known}.")
     (row,) = effect_table(study.effects).texts
@@ -310,7 +310,10 @@ def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
 def test_too_few_blocks_give_no_verdict_and_say_so() -> None:
     study = two_cells(1500.0, blocks=4)
     assert [effect.finding.conclusion for effect in study.effects] == [Conclusion.CANNOT_TELL]
-    assert any("4 complete blocks: a verdict needs at least 6" in text for text in wording.texts(study.warnings))
+    assert any(
+        "a verdict needs at least 6 complete blocks, but there are only 4" in text
+        for text in wording.texts(study.warnings)
+    )
     counting = [text for text in wording.texts(study.warnings) if "complete block" in text]
     assert len(counting) == 1, "one page counts blocks in one way"
 
@@ -325,7 +328,7 @@ def test_failed_transactions_stand_in_the_answer_and_beside_the_rates_of_a_lab()
     ]
     study = studied(plan, records)
     assert (
-        "Failed transactions: 4.2% with WAL in memory. Throughput counts only the successful ones."
+        "Failed transactions: 4.2% with WAL in memory. Throughput counts only successful transactions."
         in answer(study).doubts
     )
     tables = [chart.table for section in sections(study) for chart in section.charts if chart.id == "points"]
@@ -527,7 +530,7 @@ def test_a_fixed_order_is_told_and_no_order_drawn_is_claimed() -> None:
         study = studied(declared, trials(declared, means))
         lead = next(section.lead for section in sections(study) if section.id == "plan")
         assert ("random order (seed" in lead) == drawn
-        assert any("fixed order (measure.order)" in text for text in document.cautions(study)) != drawn
+        assert any("fixed order (`measure.order`)" in text for text in document.cautions(study)) != drawn
 
 
 def test_a_trial_that_was_cut_short_is_still_to_be_run_and_no_trial_of_the_report() -> None:

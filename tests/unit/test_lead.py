@@ -57,7 +57,7 @@ def test_a_lead_carries_its_interval_and_a_word() -> None:
     assert outcome(ratio_of(runs(100, 150, 70), runs(110, 80, 160)), 0.05) == note("lead-inconclusive")
     assert outcome(ratio_of(runs(100), runs(130)), 0.05) == note("lead-of-one-trial")
     slower = ratio_of(runs(10, 10.1, 9.9), runs(5, 5.1, 4.9))
-    assert wording.text(outcome(slower, 0.05, "lower")) == "50% lower (better)"
+    assert wording.text(outcome(slower, 0.05, "lower")) == "50% lower, which is better"
 
 
 def test_values_are_those_that_the_ratio_is_made_of() -> None:
@@ -174,7 +174,9 @@ def test_blocks_of_one_lab_are_repeats_and_trials_of_one_run_are_not() -> None:
     in_blocks = leads("old", old, "new", new, Shelf([*old, *new]), 0.05)
     assert not at_peak(in_blocks.works[0]).single_run
     assert at_peak(found().works[0]).single_run
-    assert "no verdict: one run" in unfolded(report.page(found())) and "% higher" not in unfolded(report.page(found()))
+    assert "no verdict, because there is only one run" in unfolded(report.page(found())) and "% higher" not in unfolded(
+        report.page(found())
+    )
 
 
 def scripted(side: System, digest: str, name: str = "my.sql", data: str = "") -> Record:
@@ -268,7 +270,9 @@ def test_trials_of_one_rate_are_not_mixed_with_those_of_a_closed_loop() -> None:
     assert [row.metric for row in driven.peaks.rows] == ["response_time_mean_s"]
     said = report.sentences(found)[-1]
     assert (
-        "rate=500: both systems sustained the target rate; response time at the rate no CI: one trial (1" in said
+        "rate=500: both systems sustained the target rate; response time at the rate: no CI, because there is only one "
+        "trial (1"
+        in said
         and "peak" not in said
     )
     behind = Note(RATE_NOT_KEPT, {"text": "80 % of it was finished"})

@@ -65,7 +65,7 @@ def test_a_trial_is_shown_with_status_warnings_and_units(results: str, capsys: p
     show(trial, results, False, False)
     suspicious = capsys.readouterr().out
     assert "status: flagged" in suspicious
-    assert "97% busy and may be the bottleneck: increase --threads [client-saturated]" in suspicious
+    assert "97% busy and may be the bottleneck: increase `--threads` [client-saturated]" in suspicious
     assert suspicious.index("client-saturated") < suspicious.index("throughput ↑")
     show("fast", results, False, False)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.replace("\u202f", " ").splitlines()]

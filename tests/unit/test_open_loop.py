@@ -266,7 +266,7 @@ def searched(kept: bool) -> tuple[list[Record], Study]:
     return trials, study
 
 
-@pytest.mark.parametrize(("kept", "judged"), [(True, "3 confirmations sustained 450/s"), (False, "but 0 of 3 conf")])
+@pytest.mark.parametrize(("kept", "judged"), [(True, "3 of 3 confirmation trials sustained"), (False, "0 of 3 conf")])
 def test_a_rate_search_is_headed_by_its_answer_and_by_what_the_confirmations_say_of_it(kept: bool, judged: str) -> None:
     _, study = searched(kept)
     ((name, text),) = headline(study)

@@ -217,8 +217,9 @@ def test_the_report_says_that_the_budget_left_a_claim_open_and_what_budget_would
     study = studied(few, records)
     assert study.claims[0].verdict is ClaimVerdict.UNDECIDED
     assert (
-        "The budget of 15 min was too short for the configurations at a fixed rate: a verdict about them needs 6 "
-        "blocks, but only 3 ran. Use a budget of about 22 min, or run `ironbench lab resume log --more 6`."
+        "The budget of 15 min was too short for the configurations at a fixed rate: a verdict about these "
+        "configurations needs 6 blocks, but only 3 ran. Use a budget of about 22 min, or run `ironbench lab resume log "
+        "--more 6`."
     ) in said(study)
     none = fixed_rates.without(replace(budgeted, trials=tuple(t for t in lab.trials if t.cell.name not in late)))
     records = records_of(none)

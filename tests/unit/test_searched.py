@@ -89,7 +89,7 @@ def test_a_rate_whose_fresh_trials_exceed_the_limit_is_not_the_answer_but_a_lowe
     last = records[-3:]
     assert all(one.metrics[P99] <= LIMIT_S and one.purpose == "confirmation" for one in last)
     assert sum(one.purpose == "confirmation" and one.cell.load.rate == first for one in records) == 1, "one is enough"
-    assert f"a confirmation at {first}/s exceeded the limit ({P99} 60 ms)" in said
+    assert f"a confirmation trial at {first}/s exceeded the limit ({P99} 60 ms)" in said
     assert f"{P99} {1e3 * true_p99(answer.point):.3g} ms (limit 50 ms)" in said
 
 
@@ -165,7 +165,7 @@ def test_a_lower_rate_that_exceeds_the_limit_is_named() -> None:
     assert answer is not None
     if answer.point is not None and answer.point > 160:
         assert answer.over_below == (160,)
-        assert f"160/s also exceeded the limit, although {answer.point}/s is higher and met it" in said
+        assert f"the limits were not met at 160/s, although they were met at {answer.point}/s, a higher load" in said
     else:
         assert "160/s exceeds the limit" in said
 
@@ -179,7 +179,7 @@ def test_the_completed_rate_of_the_answer_is_that_of_the_table() -> None:
     ]
     answer = concluded(SEARCH, records)
     assert answer is not None and answer.completed == 76.6
-    assert "completed: 76.6/s in 3 confirmations" in wording.text(answer.note)
+    assert "completed: 76.6/s in 3 confirmation trials" in wording.text(answer.note)
     (study,) = studies(records)
     assert [row[4] for row in rates(study).texts if row[1] == f"{answer.point}/s"] == ["76.6/s"]
     assert "76.6/s" in search_summary(SEARCH, records, EMPTY, answer)
@@ -189,7 +189,7 @@ def test_the_rate_is_the_target_rate_wherever_it_is_named_and_rows_ascend() -> N
     records, said = searched(lambda rate, _: true_p99(rate))
     answer = concluded(SEARCH, records)
     assert answer is not None and answer.point is not None
-    assert f"best rate: {answer.point}/s (target rate; completed: {answer.point}/s in 3 confirmations, after " in said
+    assert f"best rate: {answer.point}/s (target rate; completed: {answer.point}/s in 3 confirmation trials, " in said
     (study,) = studies(records)
     shown = [row[1] for row in rates(study).texts]
     assert shown == sorted(

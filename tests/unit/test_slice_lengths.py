@@ -105,7 +105,7 @@ def test_records_of_the_longest_slices_say_what_they_lose_and_ask_for_no_longer_
     (warning,) = slow_start(0.2, 5.0)
     text = wording.text(warning).replace("\u202f", " ").replace("\u2009", " ")
     assert "too low by at least 4%" in text and "of a slice of 5 s" in text and "load.duration" not in text
-    assert text.endswith('slices of 5 s are already the longest possible: use method = "trials"')
+    assert text.endswith('slices of 5 s are already the longest possible, so use `method = "trials"`')
 
 
 def test_the_length_of_a_plan_follows_that_of_its_trials(lab_file: Path) -> None:

@@ -55,7 +55,7 @@ def test_the_chance_that_any_row_is_apart_is_stated_and_covers_no_drift() -> Non
     assert (found.values["rows"], found.values["in_turns"]) == (8, False)
     assert found.values["each"] == pytest.approx(2 / 252)
     assert found.values["any"] == pytest.approx(1 - (1 - 2 / 252) ** 8)
-    assert "drift between the two runs makes this more frequent" in wording.text(found)
+    assert "if the machine's speed changes between the two runs" in wording.text(found)
     alternated = compared_runs(a, replace(b, series=a.series))
     assert [one.values["in_turns"] for one in alternated.warnings if one.code == "ranges-by-chance"] == [True]
     few = [replace(one, choice=Choice("storage", {"passes": "3"})) for one in (a, b)]
@@ -80,7 +80,9 @@ def test_a_headline_names_a_row_only_where_the_ranges_of_its_passes_are_apart_an
 
     (said,) = ratios(2000)
     assert said.startswith("has 98% higher bandwidth of KDiskMark SEQ1M Q8T1 read than before")
-    assert said.endswith("the ranges of the passes do not overlap, but the two runs were not interleaved: no verdict.")
+    assert said.endswith(
+        "the ranges of the passes do not overlap, but there is no verdict, because the two runs were not interleaved."
+    )
     assert ratios(1020) == [], "the ranges overlap"
     assert ratios(2000, 3) == [], "chance alone may set three passes apart"
     assert ratios(2000, 1) == [], "one pass has no range"

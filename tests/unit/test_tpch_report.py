@@ -103,7 +103,7 @@ def test_compare_leads_with_power() -> None:
 def test_lead_leads_with_power_and_shows_no_throughput_of_transactions() -> None:
     a, b = [single(DISK, 1.0, machine="m1")], [single(MEMORY, 1.3, machine="m2")]
     text = unfolded(lead_report.page(leads("old", a, "new", b, Shelf([*a, *b]), 0.05)))
-    assert "tpch sf=0.01: unrounded power no CI: one trial (1.30x)" in text
+    assert "tpch sf=0.01: unrounded power: no CI, because there is only one trial (1.30x)" in text
     assert "throughput at the peak" not in text and "At each number of clients" not in text
     assert "Welch" not in text and "has no CI if" in text
 

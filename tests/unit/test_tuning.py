@@ -212,7 +212,7 @@ def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_suppo
     from ironbench.study.labstudy import lab_study
 
     after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
-    assert "The results for clients contradict each other: 2 was better in the screen" in said(after)
+    assert "The results for clients contradict each other: 2 was better in the screening experiment" in said(after)
     assert "do not support any change to the baseline" in said(after)
 
 
@@ -264,7 +264,7 @@ def test_every_format_shows_the_screen_with_its_data(file: Path) -> None:
     for name in ("text", "md", "html"):
         page = formats.get(name)([found]).decode()
         assert (
-            "Screening of factors" in page and "effect detected, better at 4" in page and "no effect detected" in page
+            "Screening of factors" in page and "effect detected, 4 is better" in page and "no effect detected" in page
         ), name
     (document,) = json.loads(formats.get("json")([found]))["labs"]
     clients = next(one for one in document["screen"]["factors"] if one["name"] == "clients")

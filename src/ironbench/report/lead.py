@@ -145,7 +145,7 @@ def sentences(leads: Leads) -> list[str]:
             lines.append(lead_answer.no_usable_trial(work.work))
             continue
         parts = [
-            f"{_title_of(row.metric, work)} {_described(leads, row, means)}"
+            f"{_title_of(row.metric, work)}: {_described(leads, row, means)}"
             for row, means in _with_means(work.peaks.rows)
         ]
         parts += [

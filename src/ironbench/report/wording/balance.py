@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ironbench import units as written
 from ironbench.model.note import Note
+from ironbench.report.waits import device_role
 from ironbench.report.wording.registry import text, wording
 from ironbench.words import counted, listed
 
@@ -89,8 +90,8 @@ def log() -> str:
 
 @wording("balance-log-of-other-work")
 def log_of_other_work(units: str) -> str:
-    """Example with units='transactions': `the WAL volume also includes WAL of work other than transactions`."""
-    return f"the WAL volume also includes WAL of work other than {units}"
+    """Example with units='transactions': `the WAL volume also includes WAL from work other than transactions`."""
+    return f"the WAL volume also includes WAL from work other than {units}"
 
 
 @wording("balance-file-system-used")
@@ -107,19 +108,19 @@ def bandwidth(device: str = "", roles: Sequence[str] = ()) -> str:
 
 @wording("balance-operations")
 def operations(device: str = "", roles: Sequence[str] = ()) -> str:
-    """Example with roles=('data', 'log'): `data and log device: IOPS used per core`."""
+    """Example with roles=('data', 'log'): `data and WAL device: IOPS used per core`."""
     return _of_device(device, roles, "IOPS used per core") or "device IOPS per core"
 
 
 def _of_device(device: str, roles: Sequence[str], what: str) -> str:
-    name = device or (f"{listed(roles)} device" if roles else "")
+    name = device or (f"{listed([*map(device_role, roles)])} device" if roles else "")
     return f"{name}: {what}" if name else ""
 
 
 @wording("balance-roles")
 def roles(roles: Sequence[str]) -> str:
-    """Example with roles=('data', 'log'): `data and log`."""
-    return listed(roles)
+    """Example with roles=('data', 'log'): `data and WAL`."""
+    return listed([*map(device_role, roles)])
 
 
 @wording("balance-no-device")

@@ -18,7 +18,7 @@ _HOLDERS = {
     "relay": "the latency relay",
     "kernel": "the kernel",
     "other": "other programs",
-    "steal": "steal time",
+    "steal": "other virtual machines",
 }
 """Names that sentences use for the parts of CPU time."""
 _RESOURCES = {
@@ -44,8 +44,8 @@ def resource_name(resource: str) -> str:
 
 
 def _cpu_time(cpu: Sequence[tuple[str, float]]) -> str:
-    """Example: `CPU time: 40% other programs and 30% the server`."""
-    return f"CPU time: {listed([f'{percent(share)} {_HOLDERS.get(part, part)}' for part, share in cpu])}"
+    """Example: `CPU time was used by other programs (40%) and the server (30%)`."""
+    return f"CPU time was used by {listed([f'{_HOLDERS.get(part, part)} ({percent(share)})' for part, share in cpu])}"
 
 
 def _measure_again(cpu: Sequence[tuple[str, float]]) -> str:
@@ -77,19 +77,19 @@ def limit_unknown(rivals: Sequence[Note], unknown: float = 0.0, cpu: Sequence[tu
 def limit_unknown_own_cpu(share: float) -> str:
     """Example with share=0.6: `the bottleneck analysis is inconclusive: the server's CPU takes 60% of transaction time,
     but the load client and ironbench's observers used much of the CPU time; pin client and server to separate cores
-    (client_cpus, server_cpus)`."""
+    (`client_cpus`, `server_cpus`)`."""
     return (
         f"the bottleneck analysis is inconclusive: the server's CPU takes {percent(share)} of transaction time, "
         "but the load client and ironbench's observers used much of the CPU time; pin client and server to "
-        "separate cores (client_cpus, server_cpus)"
+        "separate cores (`client_cpus`, `server_cpus`)"
     )
 
 
 @wording("limit-other-programs")
 def limit_other_programs(waiting: float, computing: float, cpu: Sequence[tuple[str, float]]) -> str:
     """Example with waiting=0.6, computing=0.2, cpu=[('other', 0.5), ('server', 0.3)]: `the bottleneck is other programs
-    on the machine: transactions spent 60% of their time waiting for a CPU core and 20% computing. CPU time: 50% other
-    programs and 30% the server. Measure again while no other programs use the machine`."""
+    on the machine: transactions spent 60% of their time waiting for a CPU core and 20% computing. CPU time was used by
+    other programs (50%) and the server (30%). Measure again while no other programs use the machine`."""
     spent = (
         f"transactions spent {percent(waiting)} of their time waiting for a CPU core and {percent(computing)} computing"
     )
@@ -100,41 +100,43 @@ def limit_other_programs(waiting: float, computing: float, cpu: Sequence[tuple[s
 def limit_clients(computing: float, idle: float, clients: int) -> str:
     """Example with computing=0.6, idle=0.3, clients=2: `the bottleneck is the number of clients: 60% of transaction
     time is spent computing, with hardly any CPU scheduling wait, and 30% of CPU time was idle. 2 clients cannot use all
-    cores; add clients`."""
+    cores, so add clients`."""
     return (
         f"the bottleneck is {resource_name(CONCURRENCY)}: {percent(computing)} of transaction time is spent computing, "
         f"with hardly any CPU scheduling wait, and {percent(idle)} of CPU time was idle. "
-        f"{counted(clients, 'client')} cannot use all cores; add clients"
+        f"{counted(clients, 'client')} cannot use all cores, so add clients"
     )
 
 
 @wording("limit-none")
 def limit_none(resource: str, share: float, evidence: Sequence[Note] = ()) -> str:
     """Example with resource='wal', share=0.6: `no bottleneck: the target rate was sustained. The largest part of the
-    service time is WAL: 60% of transaction time`."""
-    largest = f"The largest part of the service time is {resource_name(resource)}: {_evidence(share, evidence)}"
+    service time is WAL, which takes 60% of transaction time`."""
+    largest = f"The largest part of the service time is {_time_taken(resource, share, evidence)}"
     return f"no bottleneck: the target rate was sustained. {largest}"
 
 
 @wording("limit")
 def limit(resource: str, share: float, evidence: Sequence[Note] = ()) -> str:
     """Example with resource='server-cpu', share=0.7, evidence=[note('cpu-waiting', share=0.6, more_cores=True)]: `the
-    bottleneck is the server's CPU: 70% of transaction time, 60% spent waiting for a CPU core, so more cores would help
-    more than faster cores`."""
-    return f"the bottleneck is {resource_name(resource)}: {_evidence(share, evidence)}"
+    bottleneck is the server's CPU, which takes 70% of transaction time; 60% of transaction time is spent waiting for a
+    CPU core, so more cores would help more than faster cores`."""
+    return f"the bottleneck is {_time_taken(resource, share, evidence)}"
 
 
-def _evidence(share: float, evidence: Sequence[Note]) -> str:
-    return "".join((f"{percent(share)} of transaction time", *map(text, evidence)))
+def _time_taken(resource: str, share: float, evidence: Sequence[Note]) -> str:
+    verb = "take" if resource in _PLURAL else "takes"
+    taken = f"{resource_name(resource)}, which {verb} {percent(share)} of transaction time"
+    return "".join((taken, *map(text, evidence)))
 
 
-# Evidence: each text continues "60% of transaction time".
+# Evidence: each text continues "which takes 60% of transaction time".
 
 
 @wording("locks-of-table")
 def locks_of_table(table: str) -> str:
-    """Example with table='branches': `, spent waiting for locks on branches or on its rows`."""
-    return f", spent waiting for locks on {table} or on its rows"
+    """Example with table='branches': `, mostly for locks on the table branches or on its rows`."""
+    return f", mostly for locks on the table {table} or on its rows"
 
 
 @wording("locks-root")
@@ -146,24 +148,26 @@ def locks_root(event: str, does: str, share: float) -> str:
 
 @wording("cpu-or-run-queue")
 def cpu_or_run_queue() -> str:
-    """Example: `, spent computing or waiting for a CPU core (not measured separately)`."""
-    return ", spent computing or waiting for a CPU core (not measured separately)"
+    """Example: `, for computing or for waiting for a CPU core (not measured separately)`."""
+    return ", for computing or for waiting for a CPU core (not measured separately)"
 
 
 @wording("cpu-computing")
 def cpu_computing(share: float) -> str:
-    """Example with share=0.6: `, 60% spent computing, so faster cores or less work per transaction would help`."""
-    return f", {percent(share)} spent computing, so faster cores or less work per transaction would help"
+    """Example with share=0.6: `; 60% of transaction time is spent computing, so faster cores or less work per
+    transaction would help`."""
+    computing = f"; {percent(share)} of transaction time is spent computing"
+    return f"{computing}, so faster cores or less work per transaction would help"
 
 
 @wording("cpu-waiting")
 def cpu_waiting(share: float, more_cores: bool, cpu: Sequence[tuple[str, float]] = ()) -> str:
-    """Example with share=0.6, more_cores=True: `, 60% spent waiting for a CPU core, so more cores would help more than
-    faster cores`."""
-    waiting = f", {percent(share)} spent waiting for a CPU core"
+    """Example with share=0.6, more_cores=True: `; 60% of transaction time is spent waiting for a CPU core, so more
+    cores would help more than faster cores`."""
+    waiting = f"; {percent(share)} of transaction time is spent waiting for a CPU core"
     if more_cores:
         return f"{waiting}, so more cores would help more than faster cores"
-    return f"{waiting}; {_cpu_time(cpu)}" if cpu else waiting
+    return f"{waiting}. {_cpu_time(cpu)}" if cpu else waiting
 
 
 @wording("client-thinks")

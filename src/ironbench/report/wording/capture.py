@@ -9,7 +9,7 @@ REASONS = {
     "copy": "COPY, because the capture does not contain the copied rows",
     "listen": "LISTEN and UNLISTEN, because notifications would arrive at any time",
     "two-phase": "two-phase commit",
-    "server-wide": "statements about roles, databases and settings of the whole server",
+    "server-wide": "statements that affect roles, databases or settings of the whole server",
     "other-sessions": "calls of functions that affect other sessions or the whole server",
     "no-parameters": "the log does not contain the parameter values of the statement",
     "cut-parameters": "the log contains only the beginning of a parameter value",
@@ -41,11 +41,11 @@ def not_replayable(reason: Strings, statements: Number, share: Number) -> str:
 
 @wording("capture-without-durations")
 def without_durations() -> str:
-    """Example: `the log contains no statement durations, so think times are unknown and mode=think is not possible: set
-    log_min_duration_statement = 0`."""
+    """Example: `the log contains no statement durations, so think times are unknown and `mode=think` is not possible:
+    set `log_min_duration_statement = 0``."""
     return (
-        "the log contains no statement durations, so think times are unknown and mode=think is not possible: set "
-        "log_min_duration_statement = 0"
+        "the log contains no statement durations, so think times are unknown and `mode=think` is not possible: set "
+        "`log_min_duration_statement = 0`"
     )
 
 
@@ -62,36 +62,36 @@ def few_durations(share: Number) -> str:
 @wording("capture-slow-only")
 def slow_only(least_s: Number) -> str:
     """Example with least_s=0.1: `the fastest logged statement took 100 ms, so the log probably contains only slow
-    statements: set log_min_duration_statement = 0`."""
+    statements: set `log_min_duration_statement = 0``."""
     return (
         f"the fastest logged statement took {span(least_s)}, so the log probably contains only slow statements: "
-        "set log_min_duration_statement = 0"
+        "set `log_min_duration_statement = 0`"
     )
 
 
 @wording("capture-without-reads")
 def without_reads() -> str:
-    """Example: `the log contains no SELECT: set log_statement = all, or log_min_duration_statement = 0`."""
-    return "the log contains no SELECT: set log_statement = all, or log_min_duration_statement = 0"
+    """Example: `the log contains no SELECT: set `log_statement = all`, or `log_min_duration_statement = 0``."""
+    return "the log contains no SELECT: set `log_statement = all`, or `log_min_duration_statement = 0`"
 
 
 @wording("capture-durations-alone")
 def durations_alone(count: Number) -> str:
     """Example with count=12: `12 durations belong to statements whose text was not logged: set
-    log_min_duration_statement = 0 instead of log_duration`."""
+    `log_min_duration_statement = 0` instead of `log_duration``."""
     return (
         f"{number(count)} {agreed(count, 'duration belongs', 'durations belong')} to statements whose text was "
-        "not logged: set log_min_duration_statement = 0 instead of log_duration"
+        "not logged: set `log_min_duration_statement = 0` instead of `log_duration`"
     )
 
 
 @wording("capture-cut-parameters")
 def cut_parameters(length: Number) -> str:
     """Example with length=64: `the server seems to have truncated parameter values to 64 bytes: set
-    log_parameter_max_length = -1`."""
+    `log_parameter_max_length = -1``."""
     return (
         f"the server seems to have truncated parameter values to {count(length, 'byte')}: set "
-        "log_parameter_max_length = -1"
+        "`log_parameter_max_length = -1`"
     )
 
 
@@ -130,21 +130,21 @@ def unknown_zones(zones: Strings) -> str:
 
 @wording("capture-one-mark")
 def one_mark() -> str:
-    """Example: `the log contains only one mark, so the server's counters for the recording are unknown: run ironbench
-    capture --mark at the start and at the end of the recording`."""
+    """Example: `the log contains only one mark, so it is unknown how the server's counters changed during the
+    recording: run `ironbench capture --mark` both at the start and at the end of the recording`."""
     return (
-        "the log contains only one mark, so the server's counters for the recording are unknown: run ironbench "
-        "capture --mark at the start and at the end of the recording"
+        "the log contains only one mark, so it is unknown how the server's counters changed during the recording: run "
+        "`ironbench capture --mark` both at the start and at the end of the recording"
     )
 
 
 @wording("capture-counters-reset")
 def counters_reset() -> str:
-    """Example: `the server's counters for the recording are unknown: the counters were reset, or the marks come from
-    different databases`."""
+    """Example: `it is unknown how the server's counters changed during the recording, because the counters were reset,
+    or because the marks come from different databases`."""
     return (
-        "the server's counters for the recording are unknown: the counters were reset, or the marks come from "
-        "different databases"
+        "it is unknown how the server's counters changed during the recording, because the counters were reset, or "
+        "because the marks come from different databases"
     )
 
 
@@ -202,10 +202,10 @@ def whole_seconds() -> str:
 @wording("capture-durations-unknown")
 def durations_unknown() -> str:
     """Example: `the log contains no statement durations, so think times are unknown: use the slow query log with
-    long_query_time = 0`."""
+    `long_query_time = 0``."""
     return (
         "the log contains no statement durations, so think times are unknown: use the slow query log with "
-        "long_query_time = 0"
+        "`long_query_time = 0`"
     )
 
 

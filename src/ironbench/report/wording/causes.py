@@ -71,10 +71,10 @@ def not_driven() -> str:
 
 @wording(NOT_WHOLE)
 def block_not_whole(system: Configurations, error: Strings) -> str:
-    """Example with system='WAL in memory', error='no space left on device': `block incomplete: WAL in memory: no space
-    left on device`."""
-    why = f": {names(error)}" if strings(error) else " failed"
-    return f"block incomplete: {names(configurations(system)) or 'another system'}{why}"
+    """Example with system='WAL in memory', error='no space left on device': `the block is incomplete, because WAL in
+    memory failed: no space left on device`."""
+    why = f": {names(error)}" if strings(error) else ""
+    return f"the block is incomplete, because {names(configurations(system)) or 'another system'} failed{why}"
 
 
 @wording("probe-connection-broke")

@@ -21,19 +21,19 @@ from ironbench.words import counted, upper_first
 
 def not_interleaved() -> str:
     """Example: `No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference
-    between A and B and the range of the repeats.`"""
+    between A and B, and the range of the repeats of each side.`"""
     return (
         "No verdict: the trials of A and B were not interleaved in blocks. The report shows only the difference "
-        "between A and B and the range of the repeats."
+        "between A and B, and the range of the repeats of each side."
     )
 
 
 def undeclared() -> str:
-    """Example: `No verdict: the lab file does not declare this comparison, and choosing a comparison after the numbers
-    are known raises the false-alarm rate. The ratios are computed within each block.`"""
+    """Example: `No verdict: the lab file does not declare this comparison, and a comparison that is chosen after the
+    numbers are known has a higher false-alarm rate. The ratios are computed within each block.`"""
     return (
-        "No verdict: the lab file does not declare this comparison, and choosing a comparison after the numbers "
-        "are known raises the false-alarm rate. The ratios are computed within each block."
+        "No verdict: the lab file does not declare this comparison, and a comparison that is chosen after the numbers "
+        "are known has a higher false-alarm rate. The ratios are computed within each block."
     )
 
 
@@ -100,25 +100,25 @@ def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str, no
 
 def observed_contradict(metric: str, a: str, b: str, ratio: float) -> str:
     """Example with metric='throughput', a='A', b='B', ratio=2.1: `In the observed trials, throughput is 2.10x as high
-    with B as with A. The blocks show another difference. Commands, wait classes and I/O come from the observed trials,
-    so they do not explain the difference that the blocks show.`"""
+    with B as with A, but the blocks show a different ratio. Commands, wait classes and I/O were measured in the
+    observed trials, so they do not explain the difference that the blocks show.`"""
     words = differs(metric_words(metric), a, b, ratio)
     return (
-        f"In the observed trials, {words}. The blocks show another difference. Commands, wait classes and I/O come "
-        "from the observed trials, so they do not explain the difference that the blocks show."
+        f"In the observed trials, {words}, but the blocks show a different ratio. Commands, wait classes and I/O were "
+        "measured in the observed trials, so they do not explain the difference that the blocks show."
     )
 
 
 def only_listed(no_verdict: bool) -> str:
-    """Example with no_verdict=False: `The trials show no difference, so the following points only list what differed
-    between them.`
+    """Example with no_verdict=False: `The trials show no difference, so the following points only list what differed in
+    these trials.`
 
     `no_verdict`: whether the trials allow no verdict, for example because there are too few of them. Such trials do not
     show that the two sides are equal.
     """
     if no_verdict:
         return "There is no verdict, so the following points only list what differed between the trials."
-    return "The trials show no difference, so the following points only list what differed between them."
+    return "The trials show no difference, so the following points only list what differed in these trials."
 
 
 def _values(metric: str, means: MeanRatio) -> str:
@@ -169,13 +169,13 @@ def p99_at_rate(means: MeanRatio, difference: Note) -> str:
 
 
 def geometric_means() -> str:
-    """Example: `B / A is the value of B divided by the value of A. Both values are geometric means of the trials, or,
-    if both sides have several runs, of the means of these runs, as in `ironbench lead`. In rows without a ratio, the
-    values are medians.`"""
+    """Example: `B / A is the value of B divided by the value of A. Both values are geometric means of the trials. If
+    both sides have several runs, they are geometric means of the runs' means, as in `ironbench lead`. In rows without a
+    ratio, the values are medians.`"""
     return (
-        "B / A is the value of B divided by the value of A. Both values are geometric means of the trials, or, "
-        "if both sides have several runs, of the means of these runs, as in `ironbench lead`. In rows without a "
-        "ratio, the values are medians."
+        "B / A is the value of B divided by the value of A. Both values are geometric means of the trials. If both "
+        "sides have several runs, they are geometric means of the runs' means, as in `ironbench lead`. In rows without "
+        "a ratio, the values are medians."
     )
 
 
@@ -185,8 +185,8 @@ def zero_on_both_sides(metrics: Sequence[str]) -> str:
 
 
 def no_ratio(metrics: Sequence[str], why: Note) -> str:
-    """Example with metrics=['throughput'], why=note('rate-requested'): `No ratio is computed for throughput: the rate
-    is an input, not a result.`"""
+    """Example with metrics=['throughput'], why=note('rate-requested'): `No ratio is computed for throughput: the target
+    rate is an input, not a result.`"""
     return f"No ratio is computed for {', '.join(metrics)}: {text(why)}."
 
 
@@ -223,13 +223,15 @@ def same_configuration() -> str:
 
 
 def changed_facts(facts: Sequence[tuple[str, str, str]], more: int) -> str:
-    """Example with facts=[('work_mem', '4 MB', '64 MB')], more=2: `work_mem changes from 4 MB to 64 MB; and 2 other
-    facts.`
+    """Example with facts=[('work_mem', '4 MB', '64 MB')], more=2: `work_mem changes from 4 MB to 64 MB; 2 other facts
+    also differ.`
 
     `facts`: name, value before, and value after.
     """
     words = "; ".join(starmap(_changed, facts))
-    return words + (f"; and {counted(more, 'other fact')}" if more else "") + "."
+    return (
+        words + (f"; {counted(more, 'other fact')} also {'differs' if more == 1 else 'differ'}" if more else "") + "."
+    )
 
 
 def _changed(name: str, before: str, after: str) -> str:

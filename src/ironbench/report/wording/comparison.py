@@ -70,13 +70,12 @@ def _by(method: Strings) -> str:
 
 @wording("profiles-differ")
 def profiles_differ(a: Strings, b: Strings) -> str:
-    """Example with a='', b='cpu': `the sampling of stacks differs, which costs CPU time: no profile vs. --profile
-    cpu`."""
-    return f"the sampling of stacks differs, which costs CPU time: {_profile(a)} vs. {_profile(b)}"
+    """Example with a='', b='cpu': `stack sampling, which costs CPU time, differs: no profile vs. `--profile cpu``."""
+    return f"stack sampling, which costs CPU time, differs: {_profile(a)} vs. {_profile(b)}"
 
 
 def _profile(request: Strings) -> str:
-    return " and ".join(f"--profile {one}" for one in strings(request)) or "no profile"
+    return " and ".join(f"`--profile {one}`" for one in strings(request)) or "no profile"
 
 
 @wording("clients-differ")
@@ -112,20 +111,20 @@ def fact_differs(fact: str, a: str, b: str) -> str:
 
 @wording("not-in-turns")
 def not_in_turns() -> str:
-    """Example: `the systems were measured one after the other, not interleaved, so drift of the machine would look like
-    a difference between the systems`."""
+    """Example: `the systems were measured one after the other, not interleaved, so a change of the machine's speed
+    during the measurement looks like a difference between the systems`."""
     return (
-        "the systems were measured one after the other, not interleaved, so drift of the machine would look like "
-        "a difference between the systems"
+        "the systems were measured one after the other, not interleaved, so a change of the machine's speed during "
+        "the measurement looks like a difference between the systems"
     )
 
 
 @wording("server-machine-unknown")
 def server_machine_unknown() -> str:
-    """Example: `the machine of at least one server is unknown, so the two machines may differ: use --server ssh://HOST
-    to record the server's machine`."""
+    """Example: `the machine of at least one server is unknown, so the two machines may differ: use `--server
+    ssh://HOST` to record the server's machine`."""
     return (
-        "the machine of at least one server is unknown, so the two machines may differ: use --server ssh://HOST "
+        "the machine of at least one server is unknown, so the two machines may differ: use `--server ssh://HOST` "
         "to record the server's machine"
     )
 
@@ -180,14 +179,14 @@ def difference_shown() -> str:
 
 @wording("lead-of-one-trial")
 def of_one_trial() -> str:
-    """Example: `no CI: one trial`."""
-    return "no CI: one trial"
+    """Example: `no CI, because there is only one trial`."""
+    return "no CI, because there is only one trial"
 
 
 @wording("lead-of-one-run")
 def of_one_run() -> str:
-    """Example: `no verdict: one run`."""
-    return "no verdict: one run"
+    """Example: `no verdict, because there is only one run`."""
+    return "no verdict, because there is only one run"
 
 
 @wording("lead-equal")
@@ -200,7 +199,7 @@ def equal(margin: float) -> str:
 def lead(ratio: float, higher_is_better: bool) -> str:
     """Example with ratio=1.28, higher_is_better=True: `28% higher`."""
     size = f"{in_percent(abs(ratio - 1))} {'higher' if ratio > 1 else 'lower'}"
-    return size if higher_is_better else f"{size} ({'worse' if ratio > 1 else 'better'})"
+    return size if higher_is_better else f"{size}, which is {'worse' if ratio > 1 else 'better'}"
 
 
 @wording("lead-inconclusive")
@@ -229,9 +228,11 @@ def plans_unknown() -> str:
 def plans_differ(more: Sequence[tuple[str, int]] = (), less: Sequence[tuple[str, int]] = ()) -> str:
     """Example with more=[('Index Scan on orders', 1), ('Nested Loop', 1)], less=[('Seq Scan on orders', 1)]: `new plan:
     Index Scan on orders, Nested Loop instead of Seq Scan on orders`."""
+    if more and less:
+        return f"new plan: {_named(more)} instead of {_named(less)}"
     if more:
-        return f"new plan: {_named(more)} " + (f"instead of {_named(less)}" if less else "in addition")
-    return f"new plan: no {_named(less)}" if less else "the query plans have the same steps"
+        return f"new plan with additional steps: {_named(more)}"
+    return f"new plan without these steps: {_named(less)}" if less else "the query plans have the same steps"
 
 
 def _named(steps: Sequence[tuple[str, int]]) -> str:
@@ -287,7 +288,7 @@ def t_intervals_of_differences(blocks: int) -> str:
 
 @wording("welch-intervals")
 def welch_intervals(trials: Sequence[int]) -> str:
-    """Example with trials=(6, 5): `Welch's t confidence intervals of 6 and 5 trials: trials of different runs are not
-    paired`."""
+    """Example with trials=(6, 5): `Welch's t confidence intervals of 6 and 5 trials, because trials of different runs
+    are not paired`."""
     counts = " and ".join(map(str, trials))
-    return f"Welch's t confidence intervals of {counts} trials: trials of different runs are not paired"
+    return f"Welch's t confidence intervals of {counts} trials, because trials of different runs are not paired"

@@ -13,19 +13,19 @@ from ironbench.words import counted, listed
 
 @wording("licences-for-cores")
 def licences_for_cores(servers: int, cores: int, factor: float, least: int, packs: int, pack: int) -> str:
-    """Example with servers=2, cores=8, factor=0.5, least=4, packs=4, pack=2: `2 servers of 8 cores, core factor 0.5, at
-    least 4 cores for each server, 4 packs of 2`."""
-    steps = [f"{servers} servers of {counted(cores, 'core')}" if servers > 1 else counted(cores, "core")]
+    """Example with servers=2, cores=8, factor=0.5, least=4, packs=4, pack=2: `2 servers with 8 cores each, core factor
+    0.5, at least 4 core licences for each server, 4 packs of 2 core licences`."""
+    steps = [f"{servers} servers with {counted(cores, 'core')} each" if servers > 1 else counted(cores, "core")]
     steps += [f"core factor {factor:g}"] if factor != 1 else []
-    steps += [f"at least {least} cores for each server"] if least else []
-    steps += [f"{counted(packs, 'pack')} of {pack}"] if packs else []
+    steps += [f"at least {counted(least, 'core licence')} for each server"] if least else []
+    steps += [f"{counted(packs, 'pack')} of {pack} core licences"] if packs else []
     return ", ".join(steps)
 
 
 @wording("power-drawn")
 def power_drawn(servers: int, watts: float) -> str:
-    """Example with servers=2, watts=400: `2 servers of 400 W, 24 hours a day`."""
-    return f"{counted(servers, 'server')} of {watts:g} W, 24 hours a day"
+    """Example with servers=2, watts=400: `2 servers with 400 W each, 24 hours a day`."""
+    return f"{f'{servers} servers with {watts:g} W each' if servers > 1 else f'{watts:g} W'}, 24 hours a day"
 
 
 @wording("every-hour")
@@ -36,15 +36,15 @@ def every_hour() -> str:
 
 @wording("in-packs")
 def in_packs(pack: int) -> str:
-    """Example with pack=2: `packs of 2`."""
-    return f"packs of {pack}"
+    """Example with pack=2: `sold in packs of 2`."""
+    return f"sold in packs of {pack}"
 
 
 @wording("exchange-rate")
 def exchange_rate(currency: str, rate: float, into: str, date: str, source: str) -> str:
     """Example with currency='EUR', rate=1.25, into='USD', date='2026-01-02', source='a bank': `1 EUR = 1.25 USD on
-    2026-01-02, a bank`."""
-    return f"1 {currency} = {rate:.6g} {into} on {date}, {source}"
+    2026-01-02 (source: a bank)`."""
+    return f"1 {currency} = {rate:.6g} {into} on {date} (source: {source})"
 
 
 @wording("edition-limit")
@@ -52,7 +52,8 @@ def edition_limit(price: str, edition: str, most: float, there: float, of: str) 
     """Example with price='sql-server-2014-standard', edition='Standard', most=16, there=36, of='cores':
     `sql-server-2014-standard: edition Standard can use at most 16 of the 36 cores of a server`."""
     what = "GB of memory" if of == "memory_gb" else of
-    return f"{price}: edition {edition or 'bought'} can use at most {most:g} of the {there:g} {what} of a server"
+    bought = f"edition {edition}" if edition else "this edition"
+    return f"{price}: {bought} can use at most {most:g} of the {there:g} {what} of a server"
 
 
 @wording("sockets-unknown")
@@ -67,7 +68,7 @@ def systems_file_differs(of: str, declared: float, measured: float, pinned: bool
     """Example with of='cores', declared=16, measured=8: `the systems file declares 16 cores, but the records were
     measured with 8 cores, so the records are not used`."""
     ours, theirs = (_hardware(of, value) for value in (declared, measured))
-    limit = " (pinned)" if pinned else ""
+    limit = " (because of CPU pinning)" if pinned else ""
     return (
         f"the systems file declares {ours}, but the records were measured with {theirs}{limit}, so the records "
         "are not used"
@@ -90,12 +91,12 @@ def records_not_used(labels: Sequence[str]) -> str:
 @wording("scores-of-different-work")
 def scores_of_different_work(labels: Sequence[str], works: Sequence[str]) -> str:
     """Example with labels=('old', 'new'), works=('tpch sf=1', 'tpch sf=10'): `no scores: the records of old and new
-    come from different workloads (tpch sf=1; tpch sf=10). Name the series of one workload: ironbench cost SERIES …
-    --systems FILE`."""
+    come from different workloads (tpch sf=1; tpch sf=10). Name the series of one workload: `ironbench cost SERIES …
+    --systems FILE``."""
     names = "; ".join(dict.fromkeys(works))
     return (
         f"no scores: the records of {listed(labels)} come from different workloads ({names}). Name the series of "
-        "one workload: ironbench cost SERIES … --systems FILE"
+        "one workload: `ironbench cost SERIES … --systems FILE`"
     )
 
 
@@ -108,10 +109,10 @@ def no_score(system: str, why: Note) -> str:
 
 @wording("several-systems")
 def several_systems(systems: Sequence[str]) -> str:
-    """Example with systems=('old (m1)', 'old (m2)'): `records of 2 systems have this label: old (m1); old (m2). Name
-    the records to use by series or id: ironbench cost SERIES …`."""
+    """Example with systems=('old (m1)', 'old (m2)'): `records of 2 systems have this label: old (m1); old (m2). Choose
+    the records by series or id: `ironbench cost SERIES …``."""
     named = f"records of {counted(len(systems), 'system')} have this label: {'; '.join(systems)}"
-    return f"{named}. Name the records to use by series or id: ironbench cost SERIES …"
+    return f"{named}. Choose the records by series or id: `ironbench cost SERIES …`"
 
 
 @wording("driven-open-loop")
@@ -131,5 +132,5 @@ def driven_along_curve() -> str:
 
 @wording("no-comparable-trial")
 def no_comparable_trial(statuses: Sequence[str]) -> str:
-    """Example with statuses=('invalid', 'failed'): `no usable trial (invalid, failed)`."""
-    return f"no usable trial ({', '.join(map(terms.status, statuses))})"
+    """Example with statuses=('invalid', 'failed'): `no usable trial (the trials are invalid and failed)`."""
+    return f"no usable trial (the trials are {listed([*map(terms.status, statuses)])})"

@@ -58,7 +58,10 @@ def most_work(best: str, other: str, ratio: str, currency: str, only_two: bool) 
     """
     if only_two:
         return f"{best} gives more work per {currency} than {other}: {ratio}."
-    return f"{best} gives the most work per {currency}. Compared with {other}, which is next: {ratio}."
+    return (
+        f"{best} gives the most work per {currency}. Compared with the second-best system, {other}, {best} gives "
+        f"{ratio}."
+    )
 
 
 def tied(marked: Sequence[str], names: Sequence[str], ratios: Sequence[str], currency: str) -> str:
@@ -124,7 +127,7 @@ def more(ratio: CostRange, estimate: bool, runs_known: bool) -> str:
     amount = _amount(ratio.centre)
     if math.isclose(ratio.low, ratio.high):
         return f"{amount}{ending}"
-    cover = "" if runs_known else ", which covers only the trials of single runs"
+    cover = "" if runs_known else ", without the variation between runs"
     return f"{amount} ({CI} {change_bounds(ratio.low, ratio.high, ratio.centre)}{cover}){ending}"
 
 
@@ -144,7 +147,7 @@ def _span(ratio: CostRange) -> str:
 
 def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: bool) -> str:
     """Example with name='new', other='old', less=0.5, ratio='15% less (95% CI −42% to +26%)', inconclusive=True: `new
-    costs 50% less than old. Work compared with old: 15% less (95% CI −42% to +26%), inconclusive.`
+    costs 50% less than old. Work compared with old: 15% less (95% CI −42% to +26%), which is inconclusive.`
 
     `less`: the fraction by which the system costs less than the other; negative if it costs more. `ratio`: a text from
     `more`; empty if the work of one system was not measured.
@@ -153,13 +156,13 @@ def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: 
     sentence = f"{name} costs {difference} {'than' if less else 'as'} {other}"
     if not ratio:
         return f"{sentence}."
-    return f"{sentence}. Work compared with {other}: {ratio}{', inconclusive' if inconclusive else ''}."
+    return f"{sentence}. Work compared with {other}: {ratio}{', which is inconclusive' if inconclusive else ''}."
 
 
 def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
     """Example with names=['new'], price='3,400 USD', period=' over 3 years', undecided=['old'], unmeasured=['same']:
-    `Inconclusive: cheaper systems may also meet the target: old (inconclusive) and same (not measured). Cheapest system
-    shown to meet it: new, 3,400 USD over 3 years.`
+    `Inconclusive, because cheaper systems may also meet the target: old (inconclusive) and same (not measured).
+    Cheapest system that was shown to meet the target: new, 3,400 USD over 3 years.`
 
     `period`: such as ` over 3 years`, or empty. `undecided` and `unmeasured`: cheaper systems that may also meet the
     target.
@@ -169,7 +172,8 @@ def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[
     if not cheaper:
         return f"Cheapest system that meets the target: {named}."
     return (
-        f"Inconclusive: cheaper systems may also meet the target: {cheaper}. Cheapest system shown to meet it: {named}."
+        f"Inconclusive, because cheaper systems may also meet the target: {cheaper}. Cheapest system that was shown to "
+        f"meet the target: {named}."
     )
 
 
@@ -183,45 +187,42 @@ def open_cheaper(undecided: Sequence[str], unmeasured: Sequence[str]) -> str:
 
 
 def decide_cheaper(undecided: Sequence[str], unmeasured: Sequence[str], rate: float) -> str:
-    """Example with undecided=('old',), unmeasured=('same',), rate=500: `To decide, run more trials of old with --rate
-    at 500/s, and run same with --rate at 500/s or more and --repeats 3.`
+    """Example with undecided=('old',), unmeasured=('same',), rate=500: `To decide, run more trials of old with `--rate
+    500`, and run same with `--repeats 3` and `--rate 500` or a higher rate.`
 
     `rate`: the target's rate. Trials at a higher rate may miss a target that the system meets at this rate.
     """
-    steps = [f"run more trials of {listed(list(undecided))} with --rate at {units.rate(rate)}"] if undecided else []
-    steps += (
-        [f"run {listed(list(unmeasured))} with --rate at {units.rate(rate)} or more and --repeats 3"]
-        if unmeasured
-        else []
-    )
+    steps = [f"run more trials of {listed(list(undecided))} with `--rate {rate:.15g}`"] if undecided else []
+    if unmeasured:
+        steps.append(f"run {listed(list(unmeasured))} with `--repeats 3` and `--rate {rate:.15g}` or a higher rate")
     return f"To decide, {', and '.join(steps)}."
 
 
 def met_without_prices(systems: Sequence[str]) -> str:
     """Example with systems=('one core', 'two cores'): `Systems that meet the target: one core, two cores. The prices of
-    these systems are unknown: name a systems file with --systems.`"""
+    these systems are unknown: give a systems file that contains prices with `--systems FILE`.`"""
     return (
-        f"Systems that meet the target: {', '.join(systems)}. The prices of these systems are unknown: name a "
-        "systems file with --systems."
+        f"Systems that meet the target: {', '.join(systems)}. The prices of these systems are unknown: give "
+        "a systems file that contains prices with `--systems FILE`."
     )
 
 
 def nearest(systems: Sequence[str], why: Note) -> str:
     """Example with systems=['two cores'], why=note('target-missed', rate=500.0, centre_s=0.024, bound_s=0.026,
-    limit_s=0.02): `No system was shown to meet the target. Closest: two cores, missed: 24 ms at 500/s (upper confidence
-    limit 26 ms), 1.20x the limit.`"""
+    limit_s=0.02): `No system was shown to meet the target. The system that came closest is two cores: missed: 24 ms at
+    500/s (upper confidence limit 26 ms), 1.20x the limit.`"""
     none = "No system was shown to meet the target."
     if len(systems) > 1:
         return f"{none} These systems came closest, with no difference shown between them: {listed(systems)}."
-    return f"{none} Closest: {systems[0]}, {text(why)}."
+    return f"{none} The system that came closest is {systems[0]}: {text(why)}."
 
 
 def not_measured_at(rate: float) -> str:
-    """Example with rate=500: `No system was measured at 500/s or more in at least three trials: run each system with
-    --rate and --repeats 3.`"""
+    """Example with rate=500: `No system has at least three trials at 500/s or a higher rate: run each system with
+    `--rate 500 --repeats 3`.`"""
     return (
-        f"No system was measured at {units.rate(rate)} or more in at least three trials: run each system with --rate "
-        "and --repeats 3."
+        f"No system has at least three trials at {units.rate(rate)} or a higher rate: run each system with "
+        f"`--rate {rate:.15g} --repeats 3`."
     )
 
 
@@ -232,22 +233,24 @@ def several_servers(system: str, servers: int) -> str:
 
 
 def geometric_means() -> str:
-    """Example: `Scores are geometric means of the trials, or, if there are several runs, of the means of these runs.
-    Each score has a 95% CI. Ratios have Welch's 95% CI, as in `ironbench lead`; systems are tied if the CI of their
-    ratio contains 1.`"""
+    """Example: `Scores are geometric means of the trials. If there are several runs, scores are geometric means of the
+    runs' means. Each score has a 95% CI. Ratios have Welch's 95% CI, as in `ironbench lead`; systems are tied if the CI
+    of their ratio contains 1.`"""
     return (
-        "Scores are geometric means of the trials, or, if there are several runs, of the means of these runs. "
+        "Scores are geometric means of the trials. If there are several runs, scores are geometric means of the runs' "
+        "means. "
         f"Each score has a {CI}. Ratios have Welch's {CI}, as in `ironbench lead`; systems are tied if the CI "
         "of their ratio contains 1."
     )
 
 
 def one_run() -> str:
-    """Example: `All CIs are at 95%. The CI of a score from one run covers only the trials of that run, and another run
-    may differ by more. Repeat the run to include the variation between runs.`"""
+    """Example: `All CIs have a level of 95%. The CI of a score from one run covers only the trials of that run, and the
+    score of another run may be outside this CI. Repeat the run to include the variation between runs.`"""
     return (
-        f"All CIs are at {confidence(CONFIDENCE)}. The CI of a score from one run covers only the trials of that run, "
-        "and another run may differ by more. Repeat the run to include the variation between runs."
+        f"All CIs have a level of {confidence(CONFIDENCE)}. The CI of a score from one run covers only the trials of "
+        "that run, and the score of another run may be outside this CI. Repeat the run to include the variation "
+        "between runs."
     )
 
 

@@ -88,8 +88,8 @@ def load_of_all_trials() -> str:
 
 @wording("rate-requested")
 def rate_requested() -> str:
-    """Example: `the rate is an input, not a result`."""
-    return "the rate is an input, not a result"
+    """Example: `the target rate is an input, not a result`."""
+    return "the target rate is an input, not a result"
 
 
 @wording("paced-by-records")
@@ -100,8 +100,9 @@ def paced_by_records() -> str:
 
 @wording("loads-unlike")
 def loads_unlike() -> str:
-    """Example: `the loads differ, or a target rate was not sustained: only values per transaction can be compared`."""
-    return "the loads differ, or a target rate was not sustained: only values per transaction can be compared"
+    """Example: `the loads differ, or a target rate was not sustained, so only values per transaction can be
+    compared`."""
+    return "the loads differ, or a target rate was not sustained, so only values per transaction can be compared"
 
 
 @wording("totals-of-unlike-work")
@@ -118,8 +119,8 @@ def littles_law(clients: int, expected: float, holds: bool) -> str:
     if holds:
         return f"Little's law is satisfied: {product}, and {counted(clients, 'client')} ran"
     return (
-        f"Little's law is not satisfied: {product}, but {counted(clients, 'client')} ran. The rest of the time "
-        "was spent outside of transactions, for example in the client itself."
+        f"Little's law is not satisfied: {product}, but {counted(clients, 'client')} ran. The clients spent "
+        "the rest of the time outside of transactions, for example in the client program itself."
     )
 
 

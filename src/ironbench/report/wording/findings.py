@@ -12,7 +12,7 @@ from ironbench.report.wording import terms
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import text, wording
 from ironbench.report.wording.terms import configuration
-from ironbench.report.wording.values import Number, Strings, names, percent
+from ironbench.report.wording.values import Number, Strings, agreed, names, percent
 from ironbench.words import counted, grouped
 
 
@@ -26,14 +26,14 @@ def t_interval(
     equivalence_level: float | None = None,
 ) -> str:
     """Example with blocks=6, look=1, looks=2, comparisons=3: `t confidence interval of the log ratios of 6 blocks,
-    interim analysis 1 of 2, Holm correction for 3 comparisons`."""
+    interim analysis 1 of 2, Holm's correction for 3 comparisons`."""
     words = f"t confidence interval of the log ratios of {counted(blocks, 'block')}"
     if looks > 1:
         words += f", interim analysis {look} of {looks}"
     if round > 1:
         words += f", from the blocks of round {round} only"
     if comparisons > 1:
-        words += f", Holm correction for {comparisons} comparisons"
+        words += f", Holm's correction for {comparisons} comparisons"
     if equivalence_level is not None:
         words += f"; equivalent by two one-sided t tests at {100 * equivalence_level:.2g}% each"
     return words
@@ -78,12 +78,12 @@ def repeat_failed(blocks: int) -> str:
 
 @wording("reduce-variation")
 def reduce_variation(variation: float, margin: float, more_than: int) -> str:
-    """Example with variation=0.3, margin=0.05, more_than=500: `use a machine with less other load, longer trials or a
-    wider margin: the ratio varies between blocks by 30% (SD), so detecting a difference of 5% would take more than 500
-    blocks`."""
+    """Example with variation=0.3, margin=0.05, more_than=500: `use a machine on which fewer other programs run, longer
+    trials or a wider margin: the ratio varies between blocks by 30% (SD), so detecting a difference of 5% takes more
+    than 500 blocks`."""
     return (
-        "use a machine with less other load, longer trials or a wider margin: the ratio varies between blocks by "
-        f"{percent(variation)} (SD), so detecting a difference of {percent(margin)} would take more than "
+        "use a machine on which fewer other programs run, longer trials or a wider margin: the ratio varies between "
+        f"blocks by {percent(variation)} (SD), so detecting a difference of {percent(margin)} takes more than "
         f"{grouped(more_than)} blocks"
     )
 
@@ -108,11 +108,11 @@ def _with_power(margin: float) -> str:
 
 @wording("find-change")
 def find_change() -> str:
-    """Example: `find out what changed from block to block (growing data, a cache that fills, too short a warm-up), fix
-    it, and measure again`."""
+    """Example: `find out what changed from block to block (for example growing data, a cache that fills, or a warm-up
+    that is too short), correct it, and measure again`."""
     return (
-        "find out what changed from block to block (growing data, a cache that fills, too short a warm-up), fix it, "
-        "and measure again"
+        "find out what changed from block to block (for example growing data, a cache that fills, or a warm-up that is "
+        "too short), correct it, and measure again"
     )
 
 
@@ -121,12 +121,12 @@ def find_change() -> str:
 
 @wording("unequal-losses")
 def unequal_losses(lost: Sequence[tuple[Configuration, int]]) -> str:
-    """Example with lost=[('WAL in memory', 2)]: `WAL in memory has no usable trial in 2 blocks: there is no verdict,
-    because one side lost more blocks than the other side`."""
+    """Example with lost=[('WAL in memory', 2)]: `WAL in memory has no usable trial in 2 blocks, so one side lost more
+    blocks than the other side, and there is no verdict`."""
     sides = " and ".join(
         f"{configuration(name)} has no usable trial in {counted(blocks, 'block')}" for name, blocks in lost
     )
-    return f"{sides}: there is no verdict, because one side lost more blocks than the other side"
+    return f"{sides}, so one side lost more blocks than the other side, and there is no verdict"
 
 
 @wording(NOT_AT_BOTH_ENDS)
@@ -156,8 +156,8 @@ def ratio_changed(before: float, after: float, block: int | None = None) -> str:
 
 @wording("too-few-blocks")
 def too_few_blocks(blocks: int, least: int) -> str:
-    """Example with blocks=3, least=6: `3 complete blocks: a verdict needs at least 6 complete blocks`."""
-    return f"{counted(blocks, 'complete block')}: a verdict needs at least {least} complete blocks"
+    """Example with blocks=3, least=6: `a verdict needs at least 6 complete blocks, but there are only 3`."""
+    return f"a verdict needs at least {least} complete blocks, but there {agreed(blocks, 'is', 'are')} only {blocks}"
 
 
 @wording("below-margin")
@@ -168,20 +168,22 @@ def below_margin(margin: Number) -> str:
 
 @wording("both-changed")
 def both_changed(metric: str, change: float, block: int | None = None) -> str:
-    """Example with metric='throughput', change=0.12: `throughput of both configurations drifted by +12%; comparing
-    within blocks cancels most of this change`."""
-    verb, where = ("drifted", "") if block is None else ("changed", f" from block {block} on")
+    """Example with metric='throughput', change=0.12: `throughput of both configurations changed by +12% between the
+    first and the last block; comparing within blocks cancels most of this change`."""
     by = f"{100 * change:+.0f}%"
-    return f"{metric} of both configurations {verb} by {by}{where}; comparing within blocks cancels most of this change"
+    when = "between the first and the last block" if block is None else f"from block {block} on"
+    return (
+        f"{metric} of both configurations changed by {by} {when}; comparing within blocks cancels most of this change"
+    )
 
 
 @wording("machine-drifts")
 def machine_drifts() -> str:
-    """Example: `the machine drifts by more than its run-to-run variation, so the false-alarm rate is between 5% and 8%
-    instead of 5%`."""
+    """Example: `the machine's speed changed during the lab by more than its run-to-run variation, so the false-alarm
+    rate is between 5% and 8% instead of 5%`."""
     return (
-        "the machine drifts by more than its run-to-run variation, so the false-alarm rate is between 5% and 8% "
-        "instead of 5%"
+        "the machine's speed changed during the lab by more than its run-to-run variation, so the false-alarm rate is "
+        "between 5% and 8% instead of 5%"
     )
 
 
@@ -201,27 +203,27 @@ def machine_changed() -> str:
 
 @wording("varied-unintended")
 def varied_unintended(fact: str, cell: str, baseline: str) -> str:
-    """Example with fact='system.settings.work_mem', cell='4MB', baseline='64MB': `a setting varied although the lab
-    file does not vary it: system.settings.work_mem 4MB vs. 64MB`."""
-    return f"a setting varied although the lab file does not vary it: {fact} {cell} vs. {baseline}"
+    """Example with fact='system.settings.work_mem', cell='4MB', baseline='64MB': `a setting differs between the sides,
+    although the lab file does not vary it: system.settings.work_mem 4MB vs. 64MB`."""
+    return f"a setting differs between the sides, although the lab file does not vary it: {fact} {cell} vs. {baseline}"
 
 
 @wording("not-same-load")
 def not_same_load(rated: bool) -> str:
     """Example with rated=True: `closed loop: with the same number of clients, the faster system gets more work, so
-    these response times are not at the same load. For response times at the same load, see the results at a percentage
-    of the baseline's peak throughput`."""
+    these response times were not measured at the same load. For response times at the same load, see the results at a
+    percentage of the baseline's peak throughput`."""
     more = (
         "For response times at the same load, see the results at a percentage of the baseline's peak throughput"
         if rated
         else (
-            'To compare response times, run the systems at rates that the baseline can sustain: rate = ["50%", '
-            '"70%", "90%"] in [vary], with design = "full"'
+            'To compare response times, run the systems at rates that the baseline can sustain: `rate = ["50%", '
+            '"70%", "90%"]` in `[vary]`, with `design = "full"`'
         )
     )
     return (
         "closed loop: with the same number of clients, the faster system gets more work, so these response times "
-        f"are not at the same load. {more}"
+        f"were not measured at the same load. {more}"
     )
 
 
@@ -315,23 +317,23 @@ def half_of_cores() -> str:
 
 @wording("fixed-order")
 def fixed_order(method: Strings) -> str:
-    """Example with method='trials': `fixed order (measure.order): every block ran the configurations in the same order.
-    Changes within a block (such as a machine that warms up) and effects of the previous trial therefore bias the
+    """Example with method='trials': `fixed order (`measure.order`): every block ran the configurations in the same
+    order. Changes within a block (such as a machine that warms up) and effects of the previous trial therefore bias the
     ratios, and the confidence intervals do not include this bias`."""
     if names(method) == DUET:
         return (
-            "fixed order (measure.order): every pair of slices of a duet started with the same system on the "
+            "fixed order (`measure.order`): every pair of slices of a duet started with the same system on the "
             "same half of the cores, or every rotation ran the systems in the same order. Effects of one slice "
             "on the next slice therefore bias the ratios, and the confidence intervals do not include this bias"
         )
     if names(method) == SLICES:
         return (
-            "fixed order (measure.order): every rotation ran the systems in the same order. Effects of one turn "
-            "on the next turn, such as the contents of CPU caches or device writes, therefore bias the ratios, and "
+            "fixed order (`measure.order`): every rotation ran the systems in the same order. Effects of one slice "
+            "on the next slice, such as the contents of CPU caches or device writes, therefore bias the ratios, and "
             "the confidence intervals do not include this bias"
         )
     return (
-        "fixed order (measure.order): every block ran the configurations in the same order. Changes within a "
+        "fixed order (`measure.order`): every block ran the configurations in the same order. Changes within a "
         "block (such as a machine that warms up) and effects of the previous trial therefore bias the ratios, and "
         "the confidence intervals do not include this bias"
     )

@@ -22,7 +22,7 @@ _GAPS = {
     "failures": "failed transactions",
     "response_times": "response times",
     "distribution": "the distribution of response times",
-    "seconds": "the course of the values over time",
+    "seconds": "how the values changed over time",
     "started": "the date",
     "checks": "whether the data were correct after the run",
 }
@@ -84,7 +84,7 @@ def failed_users(users: int) -> str:
 def headline(figures: Sequence[str], failed: str, clients: int | None) -> str:
     """Example with figures=['throughput 940/s', '99th-percentile response time 12 ms'], failed='0.2%', clients=8:
     `Throughput 940/s, 99th-percentile response time 12 ms, 0.2% failed with 8 clients.`"""
-    text = ", ".join([*figures, *([f"{failed} failed"] if failed else [])]) or "no figures"
+    text = ", ".join([*figures, *([f"{failed} failed"] if failed else [])]) or "no metrics"
     load = f" with {counted(clients, 'client')}" if clients else ""
     return f"{upper_first(text)}{load}."
 
@@ -95,8 +95,10 @@ def median_of_trials(figure: str, clients: int, trials: int) -> str:
 
     `figure`: the main metric with its value; empty if the trials have none of the metrics that foreign records contain.
     """
-    words = figure or "the records have no metric in common"
-    return f"{words} with {counted(clients, 'client')}, median of {counted(trials, 'trial')}."
+    if not figure:
+        seen = f"{counted(trials, 'trial')} with {counted(clients, 'client')}"
+        return f"no metric that the foreign record also contains ({seen})."
+    return f"{figure} with {counted(clients, 'client')}, median of {counted(trials, 'trial')}."
 
 
 def scope(foreign: int) -> str:

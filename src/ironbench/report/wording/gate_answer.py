@@ -59,7 +59,7 @@ def inconclusive(
     neither = f"a slowdown by more than the margin of {in_percent(margin)} is neither shown nor ruled out"
     parts = [f"{between(only)}, so {neither}" if only else neither] if comparisons else []
     parts += [f"{counted(undecided, 'expectation')} inconclusive"] if undecided else []
-    end = f"with --undecided {policy}, the gate {'fails' if policy == 'fail' else 'passes'}"
+    end = f"with `--undecided {policy}`, the gate {'fails' if policy == 'fail' else 'passes'}"
     if lost:
         end = "one side lost more blocks than the other, so the gate fails"
     return f"INCONCLUSIVE: {'; '.join(parts)}; {end}."
@@ -93,7 +93,7 @@ def cause(one: Cause) -> str:
             f"new statement, which the baseline does not run and which takes {quantity(one.after_s, 's')}: {one.text}"
         )
     more, less = (listed(steps[:_STEPS]) for steps in (one.more, one.less))
-    steps = f"{more} instead of {less}" if more and less else more or f"no longer {less}"
+    steps = f"{more} instead of {less}" if more and less else f"added: {more}" if more else f"removed: {less}"
     return f"the query plan changed ({steps}): {one.statement}"
 
 

@@ -31,12 +31,13 @@ def growth(name: str, found: RateInterval, today: float, units: str, metric: str
     ratio, end = found.over(today), f"before the {metric_words(metric)} exceeds {quantity(most, 's')}"
     if ratio.known and not ratio.clear:
         ends = f"{percent(ratio.low or 0.0)} and {percent(ratio.high or 0.0)} of today's load"
-        return f"On {name}, inconclusive: the highest rate is between {ends} ({CI}, {_blocks(ratio)})."
+        return f"{name}: inconclusive, because the highest sustained rate is between {ends} ({CI}, {_blocks(ratio)})."
     if ratio.value < 1:
         return f"{name} sustains only {percent(ratio.value)} of today's load ({_interval(ratio, percent)})."
     most_done = f"to {number(found.value)} {units} per second, {end}"
     if is_multiple(ratio.value):
-        return f"On {name}, today's load can grow to {times(ratio.value)} ({_interval(ratio, times)}), {most_done}."
+        size = f"{times(ratio.value)} its size ({_interval(ratio, times)})"
+        return f"On {name}, today's load can grow to {size}, {most_done}."
     return f"On {name}, today's load can grow by {percent(ratio.value - 1)} ({_interval(ratio, _more)}), {most_done}."
 
 
@@ -50,7 +51,8 @@ def compared(name: str, baseline: str, ratio: RateInterval, paired: bool) -> str
     apart = (
         ""
         if paired
-        else " The trials of the two runs were not interleaved, so other differences between the runs may contribute."
+        else " The trials of the two runs were not interleaved, so other differences between the runs may affect the "
+        "result."
     )
     if not ratio.clear:
         ends = f"{times(ratio.low or 0.0)} to {times(ratio.high or 0.0)}"
@@ -90,8 +92,9 @@ def short(name: str, trials: int) -> str:
 
 
 def left_out(names: Sequence[str]) -> str:
-    """Example with names=('A', 'B'): `Left out, because headroom needs trials at two or more rates: A and B.`"""
-    return f"Left out, because headroom needs trials at two or more rates: {listed(list(names))}."
+    """Example with names=('A', 'B'): `Left out, because `headroom` needs trials of a system at two or more rates: A and
+    B.`"""
+    return f"Left out, because `headroom` needs trials of a system at two or more rates: {listed(list(names))}."
 
 
 def too_few_blocks(name: str, blocks: int) -> str:

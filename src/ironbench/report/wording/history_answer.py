@@ -16,10 +16,10 @@ _DIRECTION = {True: "worse", False: "better", None: "changed"}
 
 
 def scope(trials: int, points: int, by: str, works: int) -> str:
-    """Example with trials=120, points=40, by='commit', works=2: `120 trials in 40 points by commit; 2 kinds of work,
-    each under one load.`"""
-    seen = f"{counted(trials, 'trial')} in {counted(points, 'point')} by {by}"
-    return f"{seen}; {counted(works, 'kind')} of work, each under one load."
+    """Example with trials=120, points=40, by='commit', works=2: `120 trials, grouped by commit into 40 points; 2
+    combinations of work and load.`"""
+    seen = f"{counted(trials, 'trial')}, grouped by {by} into {counted(points, 'point')}"
+    return f"{seen}; {counted(works, 'combination')} of work and load."
 
 
 def nothing_to_show() -> str:
@@ -48,7 +48,7 @@ def changed(
 ) -> str:
     """Example with metric='throughput', since='1f3c2a9', day='2026-11-21', ratio=0.88, low=0.84, high=0.919,
     worse=True, line='postgres 18', flagged=False: `Throughput worse since 1f3c2a9 (2026-11-21): 12% lower than before
-    (95% CI 8.1% to 16%); postgres 18.`
+    (95% CI 8.1% to 16%). Series: postgres 18.`
 
     `day`: date of the point; empty if the point's name begins with the date. `worse`: None for a metric for which
     neither higher nor lower is better.
@@ -57,24 +57,24 @@ def changed(
     size = f"{change(ratio, '')} {than(ratio)} before ({bounds})"
     place = f"{since} ({day})" if day else since
     mark = f" Every trial of the point {since} is flagged." if flagged else ""
-    return f"{upper_first(metric_words(metric))} {_DIRECTION[worse]} since {place}: {size}; {line}.{mark}"
+    return f"{upper_first(metric_words(metric))} {_DIRECTION[worse]} since {place}: {size}. Series: {line}.{mark}"
 
 
 def no_verdict(line: str, why: Note) -> str:
-    """Example with line='postgres 18', why=note('few-points', points=2, least=4, trials=3): `postgres 18: no verdict: 2
-    points with at least 3 trials; finding a change point takes at least 4 points.`"""
+    """Example with line='postgres 18', why=note('few-points', points=2, least=4, trials=3): `postgres 18: no verdict:
+    finding a change point takes at least 4 points with at least 3 trials each, but there are only 2.`"""
     return f"{line}: no verdict: {text(why)}."
 
 
 def unchanged(line: str, judged: int, too_few_trials: int, detectable: float | None) -> str:
     """Example with line='postgres 18', judged=40, too_few_trials=2, detectable=0.041: `postgres 18: no change point in
-    40 points (2 more points with too few trials). A change of at least 4.1% would be detected after three more
-    points.`"""
+    40 points (2 more points have too few trials). A change by 4.1% or more can be detected three points after the
+    change.`"""
     points = counted(judged, "point") + (
-        f" ({too_few_trials} more points with too few trials)" if too_few_trials else ""
+        f" ({counted(too_few_trials, 'more point has', 'more points have')} too few trials)" if too_few_trials else ""
     )
     seen = (
-        f" A change of at least {in_percent(detectable)} would be detected after three more points."
+        f" A change by {in_percent(detectable)} or more can be detected three points after the change."
         if detectable
         else ""
     )
@@ -88,9 +88,9 @@ def unconfirmed(line: str, point: str) -> str:
 
 
 def flagged_trials(trials: int, whole_points: int) -> str:
-    """Example with trials=7, whole_points=2: `7 trials flagged, including all trials at 2 points (marked ?); `ironbench
-    show` lists the reasons.`"""
-    marked = f", including all trials at {counted(whole_points, 'point')} (marked ?)" if whole_points else ""
+    """Example with trials=7, whole_points=2: `7 trials flagged, including all trials at 2 points (marked with ?);
+    `ironbench show` lists the reasons.`"""
+    marked = f", including all trials at {counted(whole_points, 'point')} (marked with ?)" if whole_points else ""
     return f"{counted(trials, 'trial')} flagged{marked}; `ironbench show` lists the reasons."
 
 
@@ -110,11 +110,11 @@ def what_a_change_point_is(independent: FalseAlarms, correlated: FalseAlarms) ->
     """
     return (
         "A change point separates two segments with means that differ by more than chance explains. In "
-        f"simulations of {grouped(independent.series)} series without a change, tested after each of "
-        f"{NIGHTS} independent nights, {false_alarms(independent)} had a false change point. ironbench "
-        "estimates the correlation between successive nights and corrects for it. With a correlation of "
-        f"{correlated.correlation:g}, {false_alarms(correlated)} of {grouped(correlated.series)} simulated series "
-        "still had a false change point."
+        f"simulations of {grouped(independent.series)} series without a change, with one point per night and a test "
+        f"after each of {NIGHTS} nights, {false_alarms(independent)} of the series had a false change point if the "
+        "nights were independent. ironbench estimates the correlation between successive nights and corrects for this "
+        f"correlation. With a correlation of {correlated.correlation:g}, {false_alarms(correlated)} of "
+        f"{grouped(correlated.series)} simulated series still had a false change point."
     )
 
 

@@ -71,7 +71,9 @@ def _difference(effect: Effect, subject: str, at: str) -> str:
 def _so_far(effect: Effect, metric_named: bool) -> str:
     finding, seen = effect.finding, _seen(effect, metric_named)
     if finding.blocks < LEAST_BLOCKS:
-        return f"too few blocks for a verdict ({finding.blocks} of {LEAST_BLOCKS}); the blocks so far show {seen}"
+        return (
+            f"too few blocks for a verdict ({finding.blocks} instead of {LEAST_BLOCKS}); the blocks so far show {seen}"
+        )
     return f"{text(finding.changed)}; on average {seen}" if finding.changed else seen
 
 
@@ -155,7 +157,7 @@ def rounds(earlier: Sequence[Round]) -> list[str]:
     for one in earlier:
         ends = [effect.finding.conclusion.word for effect in one.effects]
         ends += [f"claim {judged.verdict}" for judged in one.claims]
-        texts.append(f"Round {one.number} ended with {_tally(ends) or 'no verdict'}.")
+        texts.append(f"Result of round {one.number}: {_tally(ends) or 'no verdict'}.")
     return texts
 
 
@@ -187,7 +189,7 @@ def beside_versions(known: Sequence[BesideVersion], effects: Sequence[Effect]) -
     return [
         *([_of_engines(engines)] if engines else []),
         *(
-            f"The version is not the only difference ({pairs}): {words}. The other differences may explain the result."
+            f"Apart from the version, other facts also differ ({pairs}): {words}. These facts may explain the result."
             for words, pairs in chosen
         ),
         *(f"Default settings changed with the version ({pairs}): {words}." for words, pairs in defaults),
@@ -276,7 +278,7 @@ def _last_step(step: GrowthStep | None) -> str:
 def failures(units: str, shares: Sequence[tuple[Configuration, float]]) -> str:
     """Lists the percentage of failed transactions for each configuration."""
     known = ", ".join(f"{failed_percent(share)} with {configuration(cell)}" for cell, share in shares)
-    return f"Failed {units}: {known}. Throughput counts only the successful ones."
+    return f"Failed {units}: {known}. Throughput counts only successful {units}."
 
 
 def noise(known: Noise) -> str:

@@ -36,12 +36,12 @@ def no_difference() -> str:
 
 
 def geometric_means() -> str:
-    """Example: `Values are geometric means of the trials, or, if both sides have several runs, of the means of these
-    runs. Ratios have Welch's 95% CI. `ironbench compare` and `ironbench report` show the same ratios, but medians as
-    values.`"""
+    """Example: `Values are geometric means of the trials. If both sides have several runs, values are geometric means
+    of the runs' means. Ratios have Welch's 95% CI. `ironbench compare` and `ironbench report` show the same ratios, but
+    medians as values.`"""
     return (
-        "Values are geometric means of the trials, or, if both sides have several runs, of the means of these "
-        f"runs. Ratios have Welch's {CI}. `ironbench compare` and `ironbench report` show the same ratios, but "
+        "Values are geometric means of the trials. If both sides have several runs, values are geometric means of the "
+        f"runs' means. Ratios have Welch's {CI}. `ironbench compare` and `ironbench report` show the same ratios, but "
         "medians as values."
     )
 
@@ -94,12 +94,16 @@ def no_usable_trial(work: str) -> str:
 
 
 def peaks(work: str, parts: Sequence[str], confirmed: bool) -> str:
-    """Example: `tpcb-like: throughput at the peak 1.27x (27% higher); response time at the peak 0.79x (21% lower
-    (better)).`
+    """Example: `tpcb-like: throughput at the peak: 1.27x (27% higher); response time at the peak: 0.79x (21% lower,
+    which is better).`
 
     `parts`: texts from `ratio`, `failed`, and either `both_sustained` or `outcomes`.
     """
-    fresh = "" if confirmed else " (from the same trials that chose the peaks, without confirmation trials)"
+    fresh = (
+        ""
+        if confirmed
+        else " (measured in the same trials from which the peaks were chosen, without confirmation trials)"
+    )
     return f"{work}: {'; '.join(parts)}{fresh}."
 
 

@@ -40,8 +40,8 @@ def transactions_failed(
     failed: Number, ended: Number, share: Number, one: Strings, many: Strings, script: Strings, first: Strings
 ) -> str:
     """Example with failed=12, ended=4000, share=0.003, one='transaction', many='transactions', script='a.sql',
-    first='a.sql, line 3: division by zero': `12 of 4,000 transactions of script a.sql failed (0.3%); the first: a.sql,
-    line 3: division by zero`."""
+    first='a.sql, line 3: division by zero': `12 of 4,000 transactions of script a.sql failed (0.3%); the first error:
+    a.sql, line 3: division by zero`."""
     of = f" of script {names(script)}" if strings(script) else ""
     how_many = f"{number(failed)} of {_units(ended, one, many)}{of} failed"
     return _with_first(f"{how_many} ({percent(share, *FAILED_LIMITS)})", first)
@@ -53,7 +53,7 @@ def failed_outside_window(
 ) -> str:
     """Example with failed=5, ended=900, share=0.0056, one='transaction', many='transactions', script='a.sql',
     first='a.sql, line 3: division by zero': `5 of 900 transactions that ended during the warm-up or after the measured
-    window failed (0.56%); the first: a.sql, line 3: division by zero`."""
+    window failed (0.56%); the first error: a.sql, line 3: division by zero`."""
     how_many = (
         f"{number(failed)} of {_units(ended, one, many)} that ended during the warm-up or after the measured window"
     )
@@ -66,22 +66,22 @@ def _units(value: Number, one: Strings, many: Strings) -> str:
 
 
 def _with_first(text: str, first: Strings) -> str:
-    return f"{text}; the first: {names(first)}" if strings(first) else text
+    return f"{text}; the first error: {names(first)}" if strings(first) else text
 
 
 @wording("stopped-on-error")
 def stopped_on_error(reason: Strings) -> str:
-    """Example with reason='unknown': `the first error ended the trial: correct the script, or use --on-error continue
-    to continue after errors (load.on_error in a lab)`."""
-    fix = "correct the script, or use --on-error continue to continue after errors (load.on_error in a lab)"
+    """Example with reason='unknown': `the first error ended the trial: correct the script, or use `--on-error continue`
+    (`load.on_error` in a lab) to continue after errors`."""
+    fix = "correct the script, or use `--on-error continue` (`load.on_error` in a lab) to continue after errors"
     if "denied" in strings(reason):
         fix = (
             "grant the database role the privilege that the statement needs (in the template database, if the "
-            "lab uses one), or name another role in --dsn"
+            "lab uses one), or name another role in `--dsn`"
         )
     elif "parameter" in strings(reason):
         fix = (
-            "use --protocol simple, which substitutes variables into the statement text as pgbench does by "
+            "use `--protocol simple`, which substitutes variables into the statement text as pgbench does by "
             f"default; if the error remains, {fix}"
         )
     return f"the first error ended the trial: {fix}"
@@ -107,7 +107,7 @@ def client_saturated(
     which: Strings = "",
 ) -> str:
     """Example with busy=0.97, threads=2, clients=8: `the client's 2 threads were 97% busy and may be the bottleneck:
-    increase --threads`."""
+    increase `--threads``."""
     if strings(workers):
         whose = "machines of" if "machines" in strings(which) else "threads of"
         workers_named = f"{'worker' if len(strings(workers)) == 1 else 'workers'} {names(workers)}"
@@ -123,9 +123,9 @@ def client_saturated(
     only = highest(threads) == 1
     which_threads = "the client's only thread was" if only else f"the client's {count(threads, 'thread')} were"
     more = (
-        "increase --threads"
+        "increase `--threads`"
         if highest(threads) < highest(clients)
-        else "increase --clients and --threads, because each client already has its own thread"
+        else "increase `--clients` and `--threads`, because each client already has its own thread"
     )
     return f"{which_threads} {percent(busy, CLIENT_SATURATED)} busy and may be the bottleneck: {more}"
 
@@ -153,11 +153,12 @@ def rate_not_kept(
     finished: Number, waiting: Number, longest_wait_s: Number, warmup_s: Number, rate: Number = 0.0, curve: Strings = ""
 ) -> str:
     """Example with finished=0.92, waiting=1200, longest_wait_s=3.0, warmup_s=0.0, rate=500.0: `target rate of 500/s not
-    sustained: 92% of the scheduled transactions were finished, 1,200 were waiting at the end, for up to 3 s`."""
+    sustained: 92% of the scheduled transactions were finished, and 1,200 were still waiting at the end, for up to 3
+    s`."""
     target = f"load curve {names(curve)}" if strings(curve) else f"target rate of {per_second(rate)}"
-    since = " scheduled since the start of the warm-up" if highest(warmup_s) else ""
+    since = " transactions scheduled since the start of the warm-up" if highest(warmup_s) else ""
     text = f"{target} not sustained: {percent(finished, RATE_KEPT)} of the scheduled transactions were finished"
-    text += f", {number(waiting)}{since} {agreed(waiting)} waiting at the end"
+    text += f", and {number(waiting)}{since} {agreed(waiting)} still waiting at the end"
     return f"{text}, for up to {units.span(highest(longest_wait_s))}" if highest(longest_wait_s) else text
 
 
@@ -165,10 +166,11 @@ def rate_not_kept(
 def clients_cut_off(cut_off: Number, longest_wait_s: Number, share: Number, one: Strings, many: Strings) -> str:
     """Example with cut_off=3, longest_wait_s=9.0, share=0.03, one='transaction', many='transactions': `3 transactions
     were still running at the end of the measured window and had run for up to 9 s, longer than 99% of the finished
-    ones; they took 3% of the clients' time. Check for lock waits`."""
+    transactions; they took 3% of the clients' time. Check for lock waits`."""
     return (
         f"{_units(cut_off, one, many)} {agreed(cut_off)} still running at the end of the measured window and had "
-        f"run for up to {units.span(highest(longest_wait_s))}, longer than 99% of the finished ones; "
+        f"run for up to {units.span(highest(longest_wait_s))}, longer than 99% of the finished "
+        f"{either(many, 'transactions')}; "
         f"{agreed(cut_off, 'it', 'they')} took {percent(share, CUT_OFF)} of the clients' time. Check for lock "
         "waits"
     )
@@ -176,19 +178,20 @@ def clients_cut_off(cut_off: Number, longest_wait_s: Number, share: Number, one:
 
 @wording(STOPPED_ON_LOSS)
 def stopped_on_loss() -> str:
-    """Example: `a lost connection ended the trial: use --on-error continue to end only the client that lost its
-    connection, or --reconnect-on-loss to open a new connection (load.on_error, load.reconnect_on_loss in a lab)`."""
+    """Example: `a lost connection ended the trial: use `--on-error continue` (`load.on_error` in a lab) to end only the
+    client that lost its connection, or `--reconnect-on-loss` (`load.reconnect_on_loss` in a lab) to open a new
+    connection`."""
     return (
-        "a lost connection ended the trial: use --on-error continue to end only the client that lost its "
-        "connection, or --reconnect-on-loss to open a new connection (load.on_error, load.reconnect_on_loss in a "
-        "lab)"
+        "a lost connection ended the trial: use `--on-error continue` (`load.on_error` in a lab) to end only the "
+        "client that lost its connection, or `--reconnect-on-loss` (`load.reconnect_on_loss` in a lab) to open a new "
+        "connection"
     )
 
 
 @wording(CLIENTS_LOST)
 def clients_lost(lost: Number, clients: Number, first: Strings) -> str:
     """Example with lost=3, clients=8, first='connection reset by peer': `3 of 8 clients lost their connection and
-    stopped, so the load was lower than planned; the first: connection reset by peer`."""
+    stopped, so the load was lower than planned; the first error: connection reset by peer`."""
     whose = agreed(lost, "its", "their")
     how_many = f"{number(lost)} of {count(clients, 'client')} lost {whose} connection and stopped"
     return _with_first(f"{how_many}, so the load was lower than planned", first)
@@ -197,14 +200,14 @@ def clients_lost(lost: Number, clients: Number, first: Strings) -> str:
 @wording(CONNECTIONS_LOST)
 def connections_lost(lost: Number, first: Strings) -> str:
     """Example with lost=2, first='terminating connection due to administrator command': `2 client connections were
-    lost; the first: terminating connection due to administrator command`."""
+    lost; the first error: terminating connection due to administrator command`."""
     return _with_first(f"{count(lost, 'client connection')} {agreed(lost)} lost", first)
 
 
 @wording(LOOP_DELAYED)
 def loop_delayed(share: Number, rearms: Number) -> str:
     """Example with share=0.31, rearms=0: `replies waited for ironbench's event loop during 31% of the service time;
-    increase --threads`."""
+    increase `--threads``."""
     causes = []
     if highest(share) > OWN_DELAY:
         causes.append(
@@ -215,7 +218,7 @@ def loop_delayed(share: Number, rearms: Number) -> str:
             f"{count(rearms, 'reply', 'replies')} of the server arrived while all receive buffers of ironbench were "
             "in use"
         )
-    return f"{' and '.join(causes)}; increase --threads"
+    return f"{' and '.join(causes)}; increase `--threads`"
 
 
 @wording("not-steady")

@@ -71,9 +71,9 @@ def cpu_taken(
 
 @wording("own-cpu-share")
 def own_cpu_share(share: Number, parts: Strings) -> str:
-    """Example with share=0.22, parts=('client', 'observers'): `client and observers used 22% of the CPU time, so do not
-    draw conclusions about the server's CPU use`."""
-    who = listed(strings(parts)) or "ironbench"
+    """Example with share=0.22, parts=('client', 'observers'): `ironbench's client and observers used 22% of the CPU
+    time, so do not draw conclusions about the server's CPU use`."""
+    who = f"ironbench's {listed(strings(parts))}" if strings(parts) else "ironbench"
     return (
         f"{who} used {percent(share, OUR_SHARE)} of the CPU time, so do not draw conclusions about the server's CPU use"
     )
@@ -82,10 +82,10 @@ def own_cpu_share(share: Number, parts: Strings) -> str:
 @wording("profile-lost")
 def profile_lost(share: Number) -> str:
     """Example with share=0.031: `3.1% of the sampled stacks were lost, because the kernel's buffers were full: use a
-    lower frequency, e.g. --profile cpu:49, or leave a core free`."""
+    lower frequency, for example `--profile cpu:49`, or keep one CPU core free`."""
     return (
         f"{percent(share, PROFILE_LOST)} of the sampled stacks were lost, because the kernel's buffers were full: "
-        "use a lower frequency, e.g. --profile cpu:49, or leave a core free"
+        "use a lower frequency, for example `--profile cpu:49`, or keep one CPU core free"
     )
 
 
@@ -94,13 +94,13 @@ def profile_unresolved(share: Number, outside: Number = 0.0) -> str:
     """Example with share=0.35, outside=0.3: `35% of the frames in the sampled stacks have no function name: callers are
     missing, because …`"""
     fix = (
-        "install the engine's debug symbols (Debian and Ubuntu: packages whose names end in -dbgsym), or use a build "
-        "that is not stripped"
+        "install the engine's debug symbols (in Debian and Ubuntu, packages whose names end in `-dbgsym`), or use a "
+        "build that is not stripped"
     )
     if highest(outside) >= highest(share) / 2:
         fix = (
             "callers are missing, because programs contain neither unwind tables nor frame pointers; for complete "
-            "stacks, use a build with -fno-omit-frame-pointer"
+            "stacks, use a build with `-fno-omit-frame-pointer`"
         )
     return f"{percent(share, PROFILE_UNRESOLVED)} of the frames in the sampled stacks have no function name: {fix}"
 
@@ -108,14 +108,15 @@ def profile_unresolved(share: Number, outside: Number = 0.0) -> str:
 @wording("server-unseen")
 def server_unseen(error: Strings = "", processes: Strings = "") -> str:
     """Example: `ironbench cannot see the server's processes, so CPU, memory and device metrics come from the machine
-    that ironbench ran on; use --server ssh://USER@HOST (system.server in a lab) to observe the server's machine`."""
+    that ironbench ran on; use `--server ssh://USER@HOST` (`system.server` in a lab) to observe the server's
+    machine`."""
     if strings(error):
         return f"ironbench could not observe the server's machine: {names(error)}"
     if strings(processes):
         return f"ironbench cannot see the server's processes on the server's machine: {names(processes)}"
     return (
         "ironbench cannot see the server's processes, so CPU, memory and device metrics come from the machine "
-        "that ironbench ran on; use --server ssh://USER@HOST (system.server in a lab) to observe the server's "
+        "that ironbench ran on; use `--server ssh://USER@HOST` (`system.server` in a lab) to observe the server's "
         "machine"
     )
 
@@ -158,7 +159,7 @@ def counts_late(
     transactions: Number = 0,
 ) -> str:
     """Example with late_s=1, window_s=5, error=0.2: `the server's counters of commits, rows and I/O lag by up to 1 s,
-    which is an error of up to 20% in a trial of 5 s`."""
+    which causes an error of up to 20% in a trial of 5 s`."""
     if published is not None:
         seen = (
             f"the server's counters included only {percent(published)} of {count(transactions, 'transaction')} at "
@@ -167,8 +168,8 @@ def counts_late(
         return f"{seen}, so the counts of commits, rows and I/O are left out"
     delay = f"the server's counters of commits, rows and I/O lag by up to {span(late_s)}"
     if error is not None:
-        return f"{delay}, which is an error of up to {percent(error)} in a trial of {span(window_s)}"
-    return f"{delay}, so they are not usable in a trial of {span(window_s)}"
+        return f"{delay}, which causes an error of up to {percent(error)} in a trial of {span(window_s)}"
+    return f"{delay}, so the counters are not usable in a trial of {span(window_s)}"
 
 
 @wording("more-threads-than-cpus")
@@ -182,10 +183,10 @@ def more_threads_than_cpus(threads: Number, cpus: Number) -> str:
 @wording("probes-within-caches")
 def probes_within_caches(probed_bytes: Number, needed_bytes: Number) -> str:
     """Example with probed_bytes=8 << 20, needed_bytes=64 << 20: `bandwidth and latency were measured in a memory area
-    of 8.00 MiB, which fits into the CPU caches: to measure memory, use --with memory= (workload.with in a lab) with
-    64.0 MiB or more`."""
+    of 8.00 MiB, which fits into the CPU caches: to measure memory, use `--with memory=SIZE` (`workload.with` in a lab)
+    with a size of 64.0 MiB or more`."""
     probed, needed = low_to_high(probed_bytes, units.memory), low_to_high(needed_bytes, units.memory)
     return (
         f"bandwidth and latency were measured in a memory area of {probed}, which fits into the CPU caches: to "
-        f"measure memory, use --with memory= (workload.with in a lab) with {needed} or more"
+        f"measure memory, use `--with memory=SIZE` (`workload.with` in a lab) with a size of {needed} or more"
     )

@@ -78,14 +78,13 @@ LEAD = (
     f"with less than {percent(LEAST_SHARE)} of the time count as part of their caller."
 )
 LEAD_COMPARED = (
-    "A difference is significant if it remains so after a correction for the number of compared times, which limits "
-    "the false discovery rate to 5%. A function is left out of the table if the functions that it calls account for "
-    "its difference."
+    "Significance is corrected for the number of compared times, so that the false discovery rate is at most 5%. A "
+    "function is left out of the table if the functions that it calls account for its difference."
 )
 
 FLAME_NOTE = (
-    "A bar is as wide as the time per transaction. Functions are below their callers. Click a bar to enlarge it. On "
-    "the keyboard, use the arrow keys, Enter and Escape."
+    "The width of a bar is proportional to the time per transaction. Functions are below their callers. Click a bar "
+    "to enlarge it. On the keyboard, use the arrow keys, Enter and Escape."
 )
 FLAME_PALE = "pale colours: not significant"
 
@@ -113,10 +112,10 @@ def flame_difference_title(one: ProfileComparison) -> str:
 
 
 def flame_difference_note(wider: str) -> str:
-    """Example: `A bar is as wide as the time per transaction with index=off. …`"""
+    """Example: `The width of a bar is proportional to the time per transaction with index=off. …`"""
     return (
-        f"A bar is as wide as the time per transaction with {wider}. Functions are below their callers. Click a bar to "
-        "enlarge it. On the keyboard, use the arrow keys, Enter and Escape."
+        f"The width of a bar is proportional to the time per transaction with {wider}. Functions are below their "
+        "callers. Click a bar to enlarge it. On the keyboard, use the arrow keys, Enter and Escape."
     )
 
 

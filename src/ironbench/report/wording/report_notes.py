@@ -28,11 +28,11 @@ def excluded(what: str) -> str:
 def ratios() -> str:
     """Example: `Ratio: the geometric mean of the ratios of all blocks, where the ratio of a block is the
     configuration's value divided by the baseline's. Comparing within blocks removes changes that affect a whole block,
-    such as machine drift.`"""
+    such as a gradual change of the machine's speed.`"""
     return (
         "Ratio: the geometric mean of the ratios of all blocks, where the ratio of a block is the "
         "configuration's value divided by the baseline's. Comparing within blocks removes changes that affect a "
-        "whole block, such as machine drift."
+        "whole block, such as a gradual change of the machine's speed."
     )
 
 
@@ -53,19 +53,19 @@ def equivalence(margin: float) -> str:
         f"Equivalent: two one-sided tests at 5% each rule out a ratio below {1 / (1 + margin):.3g} and a ratio "
         f"above {1 + margin:.3g}, so the 90% confidence interval is between these two limits. The confidence "
         "interval in the table is wider and may extend beyond the limits. If there are several interim analyses "
-        "or comparisons, the 5% is divided among them. Inconclusive: the blocks show neither a difference nor "
+        "or comparisons, the 5% is divided among all of them. Inconclusive: the blocks show neither a difference nor "
         "equivalence."
     )
 
 
 def minimum_detectable_effect() -> str:
     """Example: `Minimum detectable effect: the smallest difference that this number of blocks detects with 90% power.
-    The calculation uses the upper 90% confidence limit of the variation between blocks; with the observed variation,
-    the effect would be smaller.`"""
+    The calculation uses the upper 90% confidence limit of the variation between blocks; with the observed variation
+    instead, the effect would be smaller.`"""
     return (
         "Minimum detectable effect: the smallest difference that this number of blocks detects with 90% power. "
         "The calculation uses the upper 90% confidence limit of the variation between blocks; with the observed "
-        "variation, the effect would be smaller."
+        "variation instead, the effect would be smaller."
     )
 
 

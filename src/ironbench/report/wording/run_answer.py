@@ -35,7 +35,7 @@ def rates_sustained(sustained: Sequence[float], rates: int) -> str:
 def required(requirement: str, verdict: str, reasons: Sequence[Note]) -> str:
     """Example with requirement='p99 < 50ms', verdict='refuted', reasons=[note('value-against-limit', verdict='refuted',
     low=1.2, high=1.6, unit='s', confidence=0.95, trials=3)]: `does not meet the requirement p99 < 50ms (95% CI 1.2 s to
-    1.6 s, 3 trials: beyond the limit).`"""
+    1.6 s from 3 trials, beyond the limit).`"""
     outcome = {"confirmed": "meets the requirement", "refuted": "does not meet the requirement"}
     words = outcome.get(verdict, "was not shown to meet or to miss the requirement")
     why = "; ".join(text(reason).rstrip(".") for reason in reasons)
@@ -49,12 +49,11 @@ def search_result(result: Note) -> str:
 
 
 def recorded_search(result: Note | None, target: float, kept: int, trials: int) -> str:
-    """Example with result=None, target=500.0, kept=3, trials=3: `has this search result: 3 confirmations sustained
-    500/s.`"""
-    confirmations = counted(trials, "confirmation")
-    outcome = f"{confirmations} sustained" if kept == trials else f"but {kept} of {confirmations} sustained"
+    """Example with result=None, target=500.0, kept=3, trials=3: `has this search result: 3 of 3 confirmation trials
+    sustained 500/s.`"""
     found = f"{text(result)}; " if result else ""
-    return f"has this search result: {found}{outcome} {rate(target)}."
+    confirmations = counted(trials, "confirmation trial")
+    return f"has this search result: {found}{kept} of {confirmations} sustained {rate(target)}."
 
 
 def target_rate(
@@ -99,7 +98,7 @@ def leading_ratio(
     unit = unit_of(metric)
     values = f"{quantity(means[1], unit)} vs. {quantity(means[0], unit)}"
     ranges = f"the ranges of the {'passes' if passes else 'trials'} do not overlap"
-    end = "." if interleaved else ", but the two runs were not interleaved: no verdict."
+    end = "." if interleaved else ", but there is no verdict, because the two runs were not interleaved."
     return f"has {change(ratio, '')} {metric_words(metric)} {than(ratio)} {first}: {values}; {ranges}{end}"
 
 
@@ -135,15 +134,18 @@ def peak(
     if on_curve:
         reached, with_clients = f"{reached} on average over the curve", f"at most {with_clients}"
     verb = "peaks at" if single_maximum else "reaches"
-    if limits:
-        verb = f"within the limit {', '.join(limits)} reaches"
     if limits and exceeded:
         verb = f"exceeds the limit {', '.join(limits)} in the confirmation trials and reaches"
+    elif limits:
+        verb = "reaches"
+        with_clients = f"{with_clients} within the {'limit' if len(limits) == 1 else 'limits'} {', '.join(limits)}"
     if recorded_pace:
-        verb = "at the recorded pace, runs"
+        verb, reached = "runs", f"{reached} at the recorded pace"
     first = f"{score} and " if score else ""
     rest = (
-        "" if plateau is None else f"; no difference in throughput shown between {plateau[0]} and {plateau[1]} clients"
+        ""
+        if plateau is None
+        else f"; no difference in throughput was shown between {plateau[0]} and {plateau[1]} clients"
     )
     rest += f"; {listed([f'{name} {quantity(value, unit_of(name))}' for name, value in limited])}" if limited else ""
     rest += "" if lost is None else f"; throughput is {in_percent(lost)} lower than in the sweep"

@@ -61,16 +61,17 @@ def knee(clients: float, contention: float, measured: bool) -> str:
 
 @wording("curve-without-measured-fall")
 def without_measured_fall(first: float, last: float) -> str:
-    """Example with first=24.0, last=40.0: `measured throughput does not fall from 24 clients to 40 clients, the highest
-    number measured; only the fitted curve falls beyond its peak`."""
-    flat = f"from {counted(first, 'client')} to {_clients(last)} clients, the highest number measured"
+    """Example with first=24.0, last=40.0: `measured throughput does not fall between 24 clients and 40 clients, the
+    highest number measured; only the fitted curve falls beyond its peak`."""
+    flat = f"between {counted(first, 'client')} and {_clients(last)} clients, the highest number measured"
     return f"measured throughput does not fall {flat}; only the fitted curve falls beyond its peak"
 
 
 @wording("curve-of-few-points")
 def of_few_points(points: int, enough: int) -> str:
-    """Example with points=4, enough=6: `the curve is fitted to only 4 numbers of clients; measure 6 or more`."""
-    return f"the curve is fitted to only {points} numbers of clients; measure {enough} or more"
+    """Example with points=4, enough=6: `the curve is fitted to only 4 different numbers of clients; measure 6 or
+    more`."""
+    return f"the curve is fitted to only {points} different numbers of clients; measure {enough} or more"
 
 
 @wording("curve-misfit")
@@ -88,8 +89,8 @@ def misfit(clients: float, missed: float) -> str:
 @wording("curve-peak-beyond")
 def peak_beyond(clients: float, last: float) -> str:
     """Example with clients=80, last=64: `the predicted peak at 80 clients is beyond the measured range, which ends at
-    64`."""
-    measured = f"beyond the measured range, which ends at {_clients(last)}"
+    64 clients`."""
+    measured = f"beyond the measured range, which ends at {_clients(last)} clients"
     return f"the predicted peak at {_clients(clients)} clients is {measured}"
 
 

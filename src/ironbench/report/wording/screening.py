@@ -21,23 +21,26 @@ def levels(first: str, last: str) -> str:
 
 
 def better_at(result: str, level: str, risky: bool) -> str:
-    """Names the better value of a factor with an effect: `effect detected, better at off, which risks data loss`."""
-    return f"{result}, better at {level}" + (", which risks data loss" if risky else "")
+    """Names the better value of a factor with an effect: `effect detected, off is better, but risks data loss`."""
+    return f"{result}, {level} is better" + (", but risks data loss" if risky else "")
 
 
 def incomplete(trials: int, missing: int) -> str:
-    """Example with trials=4, missing=20: `The screen is incomplete (4 of 24 trials measured) and has no result yet.`"""
+    """Example with trials=4, missing=20: `The screening experiment is incomplete (4 of 24 trials measured) and has no
+    result yet.`"""
     return (
-        f"The screen is incomplete ({trials} of {counted(trials + missing, 'trial')} measured) and has no result yet."
+        f"The screening experiment is incomplete ({trials} of {counted(trials + missing, 'trial')} measured) and has "
+        "no result yet."
     )
 
 
 def no_result() -> str:
     """Example: `The screening experiment has no result, because too many trials are not usable. The analysis needs
-    pairs of usable trials: a run, and its mirror image, in which every factor has the other value.`"""
+    pairs of usable trials in which every factor has one value in the first trial and the other value in the second
+    trial.`"""
     return (
         "The screening experiment has no result, because too many trials are not usable. The analysis needs pairs of "
-        "usable trials: a run, and its mirror image, in which every factor has the other value."
+        "usable trials in which every factor has one value in the first trial and the other value in the second trial."
     )
 
 
@@ -71,13 +74,14 @@ def supported(changes: Sequence[str], losses: Sequence[str]) -> str:
 
 def contradicted(factor: str, better: str) -> str:
     """Example with factor='jit', better='off': `The results for jit contradict each other: off was better in the
-    screen, on average over all settings of the other factors, but the later blocks show the opposite in comparison with
-    the baseline. Either the effect of …`."""
+    screening experiment, on average over all settings of the other factors, but the later blocks show the opposite in
+    comparison with the baseline. Either the effect of jit depends on other settings, or one of the two results is
+    chance, so the trials support neither value.`"""
     return (
-        f"The results for {factor} contradict each other: {better} was better in the screen, on average over all "
-        "settings of the other factors, but the later blocks show the opposite in comparison with the baseline. "
-        f"Either the effect of {factor} depends on other settings, or one of the two results is chance, so the "
-        "trials support neither value."
+        f"The results for {factor} contradict each other: {better} was better in the screening experiment, on average "
+        "over all settings of the other factors, but the later blocks show the opposite in comparison with the "
+        f"baseline. Either the effect of {factor} depends on other settings, or one of the two results is chance, so "
+        "the trials support neither value."
     )
 
 
@@ -109,9 +113,12 @@ def interaction(p: float, pairs: Sequence[tuple[str, float]]) -> str:
 
 
 def interaction_caveat() -> str:
-    """Example: `A screen cannot determine which of these pairs interacts; a lab with design = "full" for one pair
-    can.`"""
-    return 'A screen cannot determine which of these pairs interacts; a lab with design = "full" for one pair can.'
+    """Example: `A screening experiment cannot determine which of these pairs interacts. A lab that varies the two
+    factors of one pair with `design = "full"` can.`"""
+    return (
+        "A screening experiment cannot determine which of these pairs interacts. A lab that varies the two factors of "
+        'one pair with `design = "full"` can.'
+    )
 
 
 def method(runs: int, factors: int, blocks: int, spread: float | None, freedom: int) -> str:
@@ -128,11 +135,11 @@ def method(runs: int, factors: int, blocks: int, spread: float | None, freedom: 
         )
     return (
         f"{counted(runs, 'run')} of a fractional factorial design of {factors} factors (Plackett and Burman, "
-        f"folded over: resolution IV) in {counted(blocks, 'block')}. Each run was measured next to its mirror "
-        "image, a run in which every factor has the other value. The effect of a factor is the ratio of the "
-        "metric at the factor's last value to the metric at its first value, on average over all settings of the "
-        "other factors. Interactions of two factors do not bias the effect. Confidence intervals are corrected "
-        f"for the number of factors (Holm).{noise}\n\nThe screen only selects which values the later blocks "
-        "compare with the baseline, because the largest of many noisy effects look larger than they are. Values "
-        "between the two screened values of a factor were not measured."
+        f"folded over: resolution IV) in {counted(blocks, 'block')}. Each run was measured next to the run in which "
+        "every factor has the other value. The effect of a factor is the ratio of the metric at the factor's last "
+        "value to the metric at its first value, on average over all settings of the other factors. Interactions of "
+        "two factors do not bias the effect. Confidence intervals are corrected for the number of factors (Holm's "
+        f"correction).{noise}\n\nThe screening experiment only selects the values that the later blocks compare with "
+        "the baseline, because the largest of many noisy effects look larger than they are. Values between the two "
+        "screened values of a factor were not measured."
     )

@@ -26,9 +26,10 @@ def sought(of: str) -> str:
 @wording("search-failed")
 def search_failed(of: str, low: int, high: int, at: int) -> str:
     """Example with of='number of clients', low=1, high=128, at=1: `the search for the best number of clients from 1 to
-    128 has no result, because every trial at 1 failed`."""
+    128 has no result, because every trial with 1 client failed`."""
     return (
-        f"the search for the best {sought(of)} from {low} to {high} has no result, because every trial at {at} failed"
+        f"the search for the best {sought(of)} from {low} to {high} has no result, because every trial {_with(of, at)} "
+        "failed"
     )
 
 
@@ -78,8 +79,8 @@ def search_unconfirmed(
 ) -> str:
     """Example with of='rate', tried=(200, 381), limits=(('response_time_p99_s', 0.05),), refused=((381,
     'response_time_p99_s', 0.0526),): `inconclusive: no rate was confirmed (limit: response_time_p99_s at most 50 ms); a
-    confirmation at 381/s exceeded the limit (response_time_p99_s 52.6 ms); repeat the search with longer trials, or
-    while fewer other programs use the machine`."""
+    confirmation trial at 381/s exceeded the limit (response_time_p99_s 52.6 ms); repeat the search with longer trials,
+    or while fewer other programs use the machine`."""
     within = listed([f"{metric} at most {_value(metric, most)}" for metric, most in limits])
     none = f"inconclusive: no {sought(of)} was confirmed" + (f" (limit: {within})" if within else "")
     why = [_refused(of, refused, limits)] if refused else [] if percentiles else ["the confirmation trials are missing"]
@@ -109,34 +110,38 @@ def search_best(
     over_below: Sequence[int] = (),
 ) -> str:
     """Example with of='clients', tried=(1, 8), point=8, throughput=940.0, trials=12, low=6, high=8,
-    ended_by='response_time_p99_s', ended_at=10, limits=(('response_time_p99_s', 0.05),): `best number of clients: 8
-    with 940/s, found in 12 trials; no difference shown between 6 and 8; 10 exceeds the limit on response_time_p99_s (50
-    ms)`."""
+    ended_by='response_time_p99_s', ended_at=10, limits=(('response_time_p99_s', 0.05),): `best number of clients: 8,
+    with 940/s, found in 12 trials; no difference was shown between 6 and 8 clients; the limit on response_time_p99_s
+    (50 ms) is exceeded with 10 clients`."""
     best = f"best {sought(of)}: {_load(of, point)}"
     if of == "rate":
         done = f"completed: {_measured(throughput)} in {trials} trials"
         if confirmations:
             done = (
-                f"completed: {_measured(completed)} in {counted(confirmations, 'confirmation')}, after a search "
+                f"completed: {_measured(completed)} in {counted(confirmations, 'confirmation trial')}, after a search "
                 f"of {trials} trials"
             )
         parts = [f"{best} (target rate; {done})"]
     else:
-        parts = [f"{best} with {_measured(throughput)}, found in {trials} trials"]
+        parts = [f"{best}, with {_measured(throughput)}, found in {trials} trials"]
     parts += [_within(metric, value, limits) for metric, value in measured]
     if low != high:
-        parts.append(f"no difference shown between {_load(of, low)} and {_load(of, high)}")
+        clients = "" if of == "rate" else " clients"
+        parts.append(f"no difference was shown between {_load(of, low)} and {_load(of, high)}{clients}")
     if ended_by == "range":
-        parts.append(f"throughput still rises at {_load(of, ended_at)}, the end of the searched range")
+        parts.append(f"throughput still rises {_with(of, ended_at)}, the end of the searched range")
     elif ended_by == "rate":
         parts.append(f"{_load(of, ended_at)} was not sustained")
     elif ended_by:
-        parts.append(f"{_load(of, ended_at)} exceeds the limit on {_limit(ended_by, limits)}")
+        parts.append(f"the limit on {_limit(ended_by, limits)} is exceeded {_with(of, ended_at)}")
     if refused:
         parts.append(_refused(of, refused, limits))
     if over_below:
-        below = listed([_load(of, one) for one in over_below])
-        parts.append(f"{below} also exceeded the limit, although {_load(of, point)} is higher and met it")
+        below = listed([_with(of, one) for one in over_below])
+        if limits:
+            parts.append(f"the limits were not met {below}, although they were met {_with(of, point)}, a higher load")
+        else:
+            parts.append(f"the rate was not sustained {below}, although it was sustained {_with(of, point)}")
     return "; ".join(filter(None, (*parts, _doubt(too_few, percentiles, longer_s))))
 
 
@@ -181,6 +186,11 @@ def _load(of: str, point: int) -> str:
     return units.rate(point) if of == "rate" else str(point)
 
 
+def _with(of: str, point: int) -> str:
+    """Examples: `at 500/s`, `with 8 clients`."""
+    return f"at {units.rate(point)}" if of == "rate" else f"with {counted(point, 'client')}"
+
+
 def _measured(per_second: float) -> str:
     """Writes a measured rate as tables do, with three digits."""
     return f"{units.number(per_second)}/s"
@@ -199,7 +209,7 @@ def _within(metric: str, value: float, limits: Limits) -> str:
 
 
 def _refused(of: str, refused: Refusals, limits: Limits) -> str:
-    """Example: `the confirmation at 381/s exceeded the limit (response_time_p99_s 52.6 ms)`."""
+    """Example: `a confirmation trial at 381/s exceeded the limit (response_time_p99_s 52.6 ms)`."""
     texts = []
     for point, by, value in refused:
         if by == "rate":
@@ -208,8 +218,8 @@ def _refused(of: str, refused: Refusals, limits: Limits) -> str:
             why = "failed"
         else:
             why = f"exceeded the limit ({by} {_value(by, value, dict(limits).get(by))})"
-        texts.append(f"at {_load(of, point)} {why}")
-    return f"a confirmation {listed(texts)}"
+        texts.append(f"a confirmation trial {_with(of, point)} {why}")
+    return listed(texts)
 
 
 def _value(metric: str, value: float, other_than: float | None = None) -> str:

@@ -85,10 +85,10 @@ def emulation_limit(load: Number, late: Number) -> str:
 @wording("nothing-at-stake")
 def nothing_at_stake(how: Strings) -> str:
     """Example with how='torn': `no unflushed write was on the device at the power cut (torn), so the device could
-    neither lose nor tear a write, and passed checks prove little`."""
+    neither lose nor tear a write, and the passed checks prove little`."""
     cut = f"the power cut{f' ({names(how)})' if strings(how) else ''}"
     return (
-        f"no unflushed write was on the device at {cut}, so the device could neither lose nor tear a write, and "
+        f"no unflushed write was on the device at {cut}, so the device could neither lose nor tear a write, and the "
         "passed checks prove little"
     )
 
@@ -110,24 +110,26 @@ def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
         return f"shows no difference from {first}: the ranges of the passes overlap in all {rows} tests."
     return (
         f"differs from {first} in {apart} of {rows} tests: in these tests, the ranges of the passes do not "
-        f"overlap. This is no verdict, because in {percent(by_chance)} of comparisons the ranges of at least one "
-        "test do not overlap by chance, and even more often if the device drifts."
+        f"overlap. This is no verdict: even without a real difference, the ranges of at least one test do not overlap "
+        f"in {percent(by_chance)} of comparisons, and more often if the speed of the device changes over time."
     )
 
 
 @wording("ranges-by-chance")
 def ranges_by_chance(rows: int, each: float, any: float, in_turns: bool) -> str:
     """Example with rows=8, each=0.0079, any=0.062, in_turns=False: `even without a real difference, the two ranges of a
-    row do not overlap in 0.79% of comparisons, and the ranges of at least one of 8 rows do not overlap in 6.2%; drift
-    between the two runs makes this more frequent, and …`."""
+    row do not overlap in 0.79% of comparisons, and the ranges of at least one of 8 rows do not overlap in 6.2%. Such
+    false differences are more frequent if the machine's speed changes between the two runs; only a lab with interleaved
+    blocks excludes this cause`."""
     of_rows = f", and the ranges of at least one of {rows} rows do not overlap in {percent(any)}" if rows > 1 else ""
-    drift = (
-        "; drift between the two runs makes this more frequent, and only a lab with interleaved blocks excludes drift"
+    more_often = (
+        ". Such false differences are more frequent if the machine's speed changes between the two runs; only a lab "
+        "with interleaved blocks excludes this cause"
     )
     return (
         f"even without a real difference, the two ranges of a row do not overlap in {percent(each)} of "
         f"comparisons{of_rows}"
-    ) + ("" if in_turns else drift)
+    ) + ("" if in_turns else more_often)
 
 
 @wording("no-io-uring")

@@ -51,7 +51,7 @@ def trials_flagged(trials: int, of: int, causes: Sequence[Note] = ()) -> str:
 def peak_flagged(work: str, where: str, side: str, trials: int, of: int, causes: Sequence[Note] = ()) -> str:
     """Example with work='tpcb-like', where='peak', side='old', trials=1, of=3, causes=[note('client-saturated',
     busy=0.97, threads=2, clients=8)]: `tpcb-like: 1 of 3 trials at the peak of old flagged: the client's 2 threads were
-    97% busy and may be the bottleneck: increase --threads`."""
+    97% busy and may be the bottleneck: increase `--threads``."""
     place = {"rate": "at the target rate of", "alone": "of"}.get(where, "at the peak of")
     flagged = f"{trials} of {counted(of, 'trial')} {place} {side or 'one side'} flagged"
     return ": ".join(filter(None, (work, flagged, _causes(causes))))
@@ -67,11 +67,11 @@ def trials_left_out(status: str, trials: int, causes: Sequence[Note] = ()) -> st
 
 @wording("blocks-repeated")
 def blocks_repeated(blocks: int, trials: int, causes: Sequence[Note] = ()) -> str:
-    """Example with blocks=1, trials=2, causes=[note('engine-died')]: `1 block repeated after failed trials; 2 earlier
-    trials left out (the server crashed).`"""
+    """Example with blocks=1, trials=2, causes=[note('engine-died')]: `1 block was repeated after failed trials; 2
+    earlier trials left out (the server crashed).`"""
     why = some(list(map(text, causes)))
     earlier = f"{counted(trials, 'earlier trial')} left out{f' ({why})' if why else ''}"
-    return f"{counted(blocks, 'block')} repeated after failed trials; {earlier}."
+    return f"{counted(blocks, 'block')} {'was' if blocks == 1 else 'were'} repeated after failed trials; {earlier}."
 
 
 @wording(MISSING)
@@ -84,10 +84,10 @@ def trials_missing(missing: int, due: int) -> str:
 @wording("reads-from-memory")
 def reads_from_memory(share: Number) -> str:
     """Example with share=0.002: `device reads took at most 0.2% of transaction time, because the data was cached, so
-    the data devices differ only in WAL and checkpoint writes. To make reads reach the device, set limits.memory_total
-    so that the ratio of …`."""
+    the data devices differ only in WAL and checkpoint writes. To make reads reach the device, set `limits.memory_total`
+    so that the ratio of memory to data is the same as in production`."""
     return (
         f"device reads took at most {percent(highest(share))} of transaction time, because the data was cached, "
         "so the data devices differ only in WAL and checkpoint writes. To make reads reach the device, set "
-        "limits.memory_total so that the ratio of memory to data is the same as in production"
+        "`limits.memory_total` so that the ratio of memory to data is the same as in production"
     )

@@ -35,7 +35,7 @@ def of_few_trials(rate: float, centre_s: float, trials: int, least: int, short: 
     """Example with rate=500, centre_s=0.0125, trials=2, least=3: `not measured: a confidence interval needs 3 usable
     trials at 500/s, but there are only 2 (response time 12.5 ms)`."""
     needs = f"a confidence interval needs {least} usable trials at {written.rate(rate)}, but there are only {trials}"
-    longer = f"; {counted(short, 'more trial')} had too few transactions, so use a longer --duration" if short else ""
+    longer = f"; {counted(short, 'more trial')} had too few transactions, so use a longer `--duration`" if short else ""
     return f"not measured: {needs} (response time {milliseconds(centre_s)}){longer}"
 
 
@@ -92,10 +92,10 @@ def none_usable() -> str:
 
 @wording("target-no-rate")
 def no_rate(curved: bool) -> str:
-    """Example with curved=False: `not measured: all trials ran in a closed loop; run with --rate`."""
+    """Example with curved=False: `not measured: all trials ran in a closed loop; run the system with `--rate``."""
     return (
-        f"not measured: {'the rate followed a load curve' if curved else 'all trials ran in a closed loop'}; run "
-        "with --rate"
+        f"not measured: {'the rate followed a load curve' if curved else 'all trials ran in a closed loop'}; run the "
+        "system with `--rate`"
     )
 
 
@@ -109,5 +109,5 @@ def rate_higher(rate: float, centre_s: float) -> str:
 
 @wording("target-rate-lower")
 def rate_lower(highest: float) -> str:
-    """Example with highest=500: `not measured: the highest tested rate is 500/s`."""
-    return f"not measured: the highest tested rate is {written.rate(highest)}"
+    """Example with highest=500: `not measured: the highest tested rate is 500/s, below the target's rate`."""
+    return f"not measured: the highest tested rate is {written.rate(highest)}, below the target's rate"

@@ -81,7 +81,7 @@ _IDEAL = {
     "temp": "zero-latency temporary files",
     "client": "an unconstrained client",
 }
-_KNOWN_PLACES = {"free": "on a zero-latency device", "memory": "in memory", "ram": "in ram", "tmpfs": "in tmpfs"}
+_KNOWN_PLACES = {"free": "on a zero-latency device", "memory": "in memory", "ram": "in RAM", "tmpfs": "in tmpfs"}
 _PREPOSITIONS = ("at", "behind", "beside", "in", "inside", "on", "outside", "under", "with", "without")
 
 

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from ironbench import units
 from ironbench.model.lab import Configuration
 from ironbench.model.note import Note
+from ironbench.report.wording.findings import too_few_blocks
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import text, wording
 from ironbench.report.wording.terms import configuration
-from ironbench.report.wording.values import in_unit, percent, sized
-from ironbench.words import counted, grouped
+from ironbench.report.wording.values import agreed, in_unit, percent, sized
+from ironbench.words import counted, grouped, listed
 
 _LIMIT = {"confirmed": "within the limit", "refuted": "beyond the limit"}
 _RANGE = {"confirmed": "inside", "refuted": "outside"}
@@ -21,10 +22,10 @@ _RANGE = {"confirmed": "inside", "refuted": "outside"}
 @wording("value-against-limit")
 def value_against_limit(verdict: str, low: float, high: float, unit: str, confidence: float, trials: int) -> str:
     """Example with verdict='confirmed', low=0.0012, high=0.0014, unit='s', confidence=0.95, trials=6: `95% CI 1.2 ms to
-    1.4 ms, 6 trials: within the limit`."""
-    place = _LIMIT.get(verdict, "partly within and partly beyond the limit; run more trials")
+    1.4 ms from 6 trials, within the limit`."""
+    place = _LIMIT.get(verdict, "partly within and partly beyond the limit, so run more trials")
     seen = f"{100 * confidence:.3g}% CI {in_unit(low, unit)} to {in_unit(high, unit)}"
-    return f"{seen}, {trials} trials: {place}"
+    return f"{seen} from {trials} trials, {place}"
 
 
 @wording("interval-against-range")
@@ -48,8 +49,8 @@ def too_few_transactions(needs: Sequence[Sequence[float]]) -> str:
 
 @wording("too-few-trials")
 def too_few_trials(trials: int, least: int) -> str:
-    """Example with trials=2, least=3: `2 trials; a confidence interval needs at least 3`."""
-    return f"{counted(trials, 'trial')}; a confidence interval needs at least {least}"
+    """Example with trials=2, least=3: `a confidence interval needs at least 3 trials, but there are only 2`."""
+    return f"a confidence interval needs at least {least} trials, but there {agreed(trials, 'is', 'are')} only {trials}"
 
 
 @wording("no-interval-at-look")
@@ -97,21 +98,21 @@ def order_confirmed() -> str:
 
 @wording("fell-behind")
 def fell_behind(cell: Configuration, trials: int, of: int) -> str:
-    """Example with cell='WAL on disk, 90% of peak throughput', trials=6, of=6: `target rate not sustained in 6 of 6
-    trials: WAL on disk, 90% of peak throughput`."""
-    return f"target rate not sustained in {trials} of {counted(of, 'trial')}: {configuration(cell)}"
+    """Example with cell='WAL on disk, 90% of peak throughput', trials=6, of=6: `6 of 6 trials with WAL on disk, 90% of
+    peak throughput did not sustain the target rate`."""
+    return f"{trials} of {counted(of, 'trial')} with {configuration(cell, listed)} did not sustain the target rate"
 
 
 @wording("budget-too-small")
 def budget_too_small(budget_s: float, blocks: int, least: int, needed_s: float, resumes: str = "") -> str:
     """Example with budget_s=1200.0, blocks=4, least=6, needed_s=1800.0: `the budget of 20 min was too short for the
-    configurations at a fixed rate: a verdict about them needs 6 blocks, but only 4 ran. Use a budget of about 30
-    min`."""
+    configurations at a fixed rate: a verdict about these configurations needs 6 blocks, but only 4 ran. Use a budget of
+    about 30 min`."""
     done = f", but only {blocks} ran" if blocks else ""
     more = f", or run `ironbench lab resume {resumes} --more {least}`" if resumes else ""
     return (
         f"the budget of {units.span(budget_s)} was too short for the configurations at a fixed rate: a verdict about "
-        f"them needs {least} blocks{done}. Use a budget of about {units.span(needed_s)}{more}"
+        f"these configurations needs {least} blocks{done}. Use a budget of about {units.span(needed_s)}{more}"
     )
 
 
@@ -127,8 +128,8 @@ def _size(slowdown: float, higher_is_better: bool) -> str:
 
 
 def _allowed(margin: float, higher_is_better: bool) -> str:
-    more_time = f" ({percent(margin)} more time)" if higher_is_better else ""
-    return f"{_size(margin, higher_is_better)} {'are' if margin > 1 and not more_time else 'is'} allowed{more_time}"
+    longer = f" (the same work may take {percent(margin)} longer)" if higher_is_better else ""
+    return f"the allowed slowdown is {_size(margin, higher_is_better)}{longer}"
 
 
 def _to_decide(advice: Note | None) -> str:
@@ -137,13 +138,13 @@ def _to_decide(advice: Note | None) -> str:
 
 @wording("slower")
 def slower(slowdown: float, margin: float, higher_is_better: bool = False) -> str:
-    """Example with slowdown=0.12, margin=0.05: `12% slower; 5% is allowed`."""
+    """Example with slowdown=0.12, margin=0.05: `12% slower; the allowed slowdown is 5%`."""
     return f"{_size(slowdown, higher_is_better)} slower; {_allowed(margin, higher_is_better)}"
 
 
 @wording("not-slower")
 def not_slower(bound: float, margin: float, higher_is_better: bool = False) -> str:
-    """Example with bound=0.02, margin=0.05: `at most 2% slower; 5% is allowed`."""
+    """Example with bound=0.02, margin=0.05: `at most 2% slower; the allowed slowdown is 5%`."""
     size = f"at most {_size(bound, higher_is_better)} slower" if bound > 0 else "not slower"
     return f"{size}; {_allowed(margin, higher_is_better)}"
 
@@ -153,8 +154,8 @@ def perhaps_slower(
     least: float, most: float, margin: float, higher_is_better: bool = False, advice: Note | None = None
 ) -> str:
     """Example with least=-0.02, most=0.09, margin=0.05, advice=note('another-round', blocks=9, margin=0.05): `between
-    2% faster and 9% slower; 5% is allowed. To decide: run another round of 9 blocks, which detect or rule out a
-    difference of 5% with 90% power`."""
+    2% faster and 9% slower; the allowed slowdown is 5%. To decide: run another round of 9 blocks, which detect or rule
+    out a difference of 5% with 90% power`."""
     return f"{slowdowns(least, most, higher_is_better)}; {_allowed(margin, higher_is_better)}{_to_decide(advice)}"
 
 
@@ -177,18 +178,19 @@ def _faster(saved: float, higher_is_better: bool) -> str:
 
 @wording("slower-at-one-end")
 def slower_at_one_end(change: Note | None, slowdown: float, margin: float, higher_is_better: bool = False) -> str:
-    """Example with change=None, slowdown=0.25, margin=0.05, higher_is_better=True: `the ratio changed over the blocks:
-    at one end of the blocks, the slowdown is 20%; 4.8% is allowed (5% more time)`."""
-    drift = text(change) if change is not None else "the ratio changed over the blocks"
+    """Example with change=None, slowdown=0.25, margin=0.05, higher_is_better=True: `the ratio changed from block to
+    block, and in the first or the last block the slowdown is 20%; the allowed slowdown is 4.8% (the same work may take
+    5% longer)`."""
+    drift = text(change) if change is not None else "the ratio changed from block to block"
     size = _size(slowdown, higher_is_better)
-    return f"{drift}: at one end of the blocks, the slowdown is {size}; {_allowed(margin, higher_is_better)}"
+    return f"{drift}, and in the first or the last block the slowdown is {size}; {_allowed(margin, higher_is_better)}"
 
 
 @wording("slower-in-earlier-round")
 def slower_in_earlier_round(round: int, why: Note) -> str:
-    """Example with round=1, why=note('slower', slowdown=0.12, margin=0.05): `round 1: 12% slower; 5% is allowed. Later
-    rounds do not change this result`."""
-    return f"round {round}: {text(why)}. Later rounds do not change this result"
+    """Example with round=1, why=note('slower', slowdown=0.12, margin=0.05): `in round 1: 12% slower; the allowed
+    slowdown is 5%. Later rounds do not change this result`."""
+    return f"in round {round}: {text(why)}. Later rounds do not change this result"
 
 
 @wording("trials-still-to-run")
@@ -205,6 +207,6 @@ def no_better_direction(metric: str) -> str:
 
 @wording("gate-of-too-few-blocks")
 def gate_of_too_few_blocks(blocks: int, least: int, advice: Note | None = None) -> str:
-    """Example with blocks=3, least=6, advice=note('least-blocks', least=6): `3 complete blocks; a verdict needs at
-    least 6. To decide: run another round with at least 6 complete blocks`."""
-    return f"{counted(blocks, 'complete block')}; a verdict needs at least {least}{_to_decide(advice)}"
+    """Example with blocks=3, least=6, advice=note('least-blocks', least=6): `a verdict needs at least 6 complete
+    blocks, but there are only 3. To decide: run another round with at least 6 complete blocks`."""
+    return f"{too_few_blocks(blocks, least)}{_to_decide(advice)}"

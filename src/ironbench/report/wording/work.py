@@ -38,18 +38,18 @@ def others_changed(changes: Number) -> str:
 
 @wording("over-limit")
 def over_limit(queries: Strings) -> str:
-    """Example with queries=('q09', 'q21'): `cancelled at the time limit: q09, q21; metrics that need the times of all
+    """Example with queries=('q09', 'q21'): `cancelled at the time limit: q09, q21. Metrics that need the times of all
     queries are left out`."""
     cancelled = ", ".join(strings(queries)) or "queries"
-    return f"cancelled at the time limit: {cancelled}; metrics that need the times of all queries are left out"
+    return f"cancelled at the time limit: {cancelled}. Metrics that need the times of all queries are left out"
 
 
 @wording("query-failed")
 def query_failed(queries: Sequence[Sequence[str]]) -> str:
-    """Example with queries=[('q09', 'out of memory')]: `failed in the database: q09 (out of memory); metrics that need
+    """Example with queries=[('q09', 'out of memory')]: `failed in the database: q09 (out of memory). Metrics that need
     the times of all queries are left out`."""
     refused = some([f"{name} ({error})" for name, error in queries]) or "queries"
-    return f"failed in the database: {refused}; metrics that need the times of all queries are left out"
+    return f"failed in the database: {refused}. Metrics that need the times of all queries are left out"
 
 
 _UNCHECKED = {
@@ -57,9 +57,9 @@ _UNCHECKED = {
     "unknown scale factor": "the correct answers for this scale factor are unknown",
     "drawn parameters": (
         "the correct answers for random parameters are unknown; to compare with the answers of another engine, "
-        "use --with expected=DIR (workload.with in a lab)"
+        "use `--with expected=DIR` (`workload.with` in a lab)"
     ),
-    "not requested": "the check was turned off (check=no)",
+    "not requested": "the check was turned off (`check=no`)",
     "written to files": "the answers were only written to files",
 }
 
@@ -126,18 +126,18 @@ def no_steady_state(
     """Example with rate='market', change=-0.2, after_s=12.0: `the trial had no steady state: the rate of the market's
     transactions fell by 20% after 12 s and stayed at that level`."""
     if least_s is not None:
-        return f"the trial was too short to confirm a steady state: use at least {span(least_s)}"
+        return f"the trial was too short to confirm a steady state: use a duration of at least {span(least_s)}"
     what = "the rate of the market's transactions" if "market" in strings(rate) else "throughput"
     return f"the trial had no steady state: {what} {changed(change, after_s)}"
 
 
 @wording("market-gave-up")
 def given_up(given_up: Number) -> str:
-    """Example with given_up=2: `the market emulator gave up 2 results or feeds after 20 attempts each, so the trades
-    concerned stay in progress`."""
+    """Example with given_up=2: `the market emulator gave up 2 results or feeds after 20 attempts each, so the affected
+    trades stay in progress`."""
     what = "result or feed" if number(given_up) == "1" else "results or feeds"
     return (
-        f"the market emulator gave up {number(given_up)} {what} after 20 attempts each, so the trades concerned "
+        f"the market emulator gave up {number(given_up)} {what} after 20 attempts each, so the affected trades "
         "stay in progress"
     )
 
