@@ -130,20 +130,20 @@ def unknown_zones(zones: Strings) -> str:
 
 @wording("capture-one-mark")
 def one_mark() -> str:
-    """Example: `the log contains only one mark, so it is unknown how the server's counters changed during the
-    recording: run `ironbench capture --mark` both at the start and at the end of the recording`."""
+    """Example: `the log contains only one mark, so the changes of the server's counters during the recording are
+    unknown: run `ironbench capture --mark` both at the start and at the end of the recording`."""
     return (
-        "the log contains only one mark, so it is unknown how the server's counters changed during the recording: run "
+        "the log contains only one mark, so the changes of the server's counters during the recording are unknown: run "
         "`ironbench capture --mark` both at the start and at the end of the recording"
     )
 
 
 @wording("capture-counters-reset")
 def counters_reset() -> str:
-    """Example: `it is unknown how the server's counters changed during the recording, because the counters were reset,
+    """Example: `the changes of the server's counters during the recording are unknown, because the counters were reset,
     or because the marks come from different databases`."""
     return (
-        "it is unknown how the server's counters changed during the recording, because the counters were reset, or "
+        "the changes of the server's counters during the recording are unknown, because the counters were reset, or "
         "because the marks come from different databases"
     )
 
