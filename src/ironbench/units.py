@@ -96,12 +96,19 @@ BINARY = (*((name, float(factor)) for name, factor in reversed(_BINARY.items()))
 def number(value: float, digits: int = 3) -> str:
     """Rounds to `digits` significant digits and groups thousands: 1234567 → 1,230,000; 0.01234 → 0.0123. `value` must
     be finite."""
-    if value == 0:
-        return "0"
+    return "0" if value == 0 else fixed(value, places(value, digits))
+
+
+def places(value: float, digits: int) -> int:
+    """Returns the number of decimals with which a value other than zero has `digits` significant digits; negative if
+    digits before the decimal point are rounded."""
     exponent = int(f"{value:.{digits - 1}e}".rpartition("e")[2])  # exponent after rounding: 999.9 → 1.00e+03
-    places = digits - 1 - exponent
-    rounded = round(value, places)
-    return f"{rounded:,.{max(0, places)}f}".replace("-", MINUS)
+    return digits - 1 - exponent
+
+
+def fixed(value: float, decimals: int) -> str:
+    """Rounds to `decimals` and groups thousands."""
+    return f"{round(value, decimals):,.{max(0, decimals)}f}".replace("-", MINUS)
 
 
 def rate(per_second: float) -> str:

@@ -32,6 +32,14 @@ def amount(value: Decimal | float) -> str:
     return f"{exact:,.2f}" if exact >= 1 else f"{exact.normalize():f}"
 
 
+_JUST_ABOVE_1 = 1.0995
+"""Ratios from 1 to this number are shown with three decimals, so that a small difference can be seen."""
+
+
+def _ratio_digits(ratio: float) -> int:
+    return 4 if 1 <= ratio < _JUST_ABOVE_1 else 3
+
+
 _LADDERS = {"s": units.TIME, "memory": units.BINARY, "bytes": units.DECIMAL, "bytes/s": units.DECIMAL}
 """Units whose prefix is chosen to suit the value."""
 _PERCENT = "%"
@@ -45,7 +53,7 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "points": ("1", lambda value: percents(value, signed=True), f"{THIN}points"),
     "detectable": ("1", lambda value: percents(value) if value <= 1 else "> 100", _PERCENT),
     "times": ("1", number, _TIMES),
-    "ratio": ("1", lambda value: number(value, 4 if 1 <= value < 1.0995 else 3), _TIMES),
+    "ratio": ("1", lambda value: number(value, _ratio_digits(value)), _TIMES),
     "change": ("1", lambda change: percents(change, signed=True, limits=(-1.0,)), _PERCENT),
     "to 1": ("1", number, " to 1"),
     "p": ("1", lambda p: "< 0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}", ""),
@@ -64,8 +72,8 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
 }
 """For each unit, the base unit of its values, the format of a number, and its suffix.
 
-Ratios near 1 have a third decimal, so that a small difference can be seen. A `change` is a ratio minus 1, shown as +26%
-or −13%. A requested rate is shown with all its digits. The ISO 4217 code of a currency is also a unit.
+A `change` is a ratio minus 1, shown as +26% or −13%. A requested rate is shown with all its digits. The ISO 4217 code
+of a currency is also a unit.
 """
 
 
@@ -156,9 +164,25 @@ def between(low: float, high: float, unit: str, bare: bool = False) -> str:
     else:
         first, last = written(low, unit)[0], written(high, unit)[0]
         suffix = written(low, unit)[1]
+        if unit == "ratio" and 0 < low <= high < math.inf:
+            decimals = _ratio_decimals(low, high)
+            first, last = units.fixed(low, decimals), units.fixed(high, decimals)
     if math.isinf(high):
         return f"{first}{'' if bare or suffix == _TIMES else suffix} to {NO_END}"
     return f"{first} to {last}{'' if bare or suffix == _TIMES else suffix}"
+
+
+def _ratio_decimals(low: float, high: float) -> int:
+    """Returns the number of decimals of both bounds of an interval: `1.09 to 1.13`, `0.699 to 1.151`.
+
+    The lower bound has three significant digits, unless the upper bound would then have more than four. If both bounds
+    are just above 1, or if a bound that is not 1 would be shown as 1, the bounds have three decimals.
+    """
+    digits = _ratio_digits(low) if high < _JUST_ABOVE_1 else 3
+    decimals = min(units.places(low, digits), units.places(high, 4))
+    while decimals < 3 and any(bound != 1 and round(bound, decimals) == 1 for bound in (low, high)):
+        decimals += 1
+    return decimals
 
 
 def times(ratio: float | None) -> str:
