@@ -73,7 +73,7 @@ def test_a_check_fails_when_its_rule_is_broken(target: Target) -> None:
             "delete from usertable where ycsb_key = (select max(ycsb_key) from usertable)",
             "records = records before + inserts",
         ),
-        ("update usertable set field1 = 'short'", "sampled records with whole fields"),
+        ("update usertable set field1 = 'short'", "sampled records in which all fields are intact"),
     ):
         target.query("begin")
         target.query(sql)

@@ -166,8 +166,12 @@ def test_other_work_or_another_ironbench_is_named_before_anything_is_compared() 
 @pytest.mark.parametrize(
     ("work", "metric", "words"),
     [
-        (Choice("backup"), "maintenance_elapsed_s", "Time of the operation is 2.00x as high with B as with A: 4.00"),
-        (Choice("populate"), "population_elapsed_s", "Population time is 2.00x as high with B as with A: 4.00"),
+        (
+            Choice("backup"),
+            "maintenance_elapsed_s",
+            "Duration of the maintenance operation is 2.00x as high with B as with A: 4.00",
+        ),
+        (Choice("populate"), "population_elapsed_s", "Time to insert all rows is 2.00x as high with B as with A: 4.00"),
         (Choice("storage"), "storage_bytes_per_s{profile=kdm-seq1m-q8t1-read}", ""),
         (Choice("a-workload-of-later"), "throughput", "B is 2.00x as fast as A with 8 clients: 4.00/s"),
     ],
@@ -187,7 +191,7 @@ def test_a_comparison_leads_with_the_result_of_its_workload(work: Choice, metric
         (
             Choice("backup"),
             "maintenance_elapsed_s",
-            "Time of the operation does not differ between A and B: 16.7 min vs. 16.7 min",
+            "Duration of the maintenance operation does not differ between A and B: 16.7 min vs. 16.7 min",
         ),
     ],
 )

@@ -34,8 +34,8 @@ def cleanup(
         str,
         typer.Option(
             metavar="ADDRESS",
-            help="Only remove what ironbench created in this database or LDAP directory, and the databases that "
-            "ironbench created on that server.",
+            help="Instead of cleaning up this machine, remove what ironbench created in this database or LDAP "
+            "directory, and the databases that ironbench created on that server.",
         ),
     ] = "",
 ) -> int:

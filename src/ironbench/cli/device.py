@@ -64,7 +64,7 @@ def show(
     json: JSON = False,
 ) -> int:
     """Show a device model and the sources of its figures. The command also shows the results that a storage benchmark
-    would have on the device."""
+    would show for the device."""
     files, name = models or (), model.strip().lower()
     known = known_models.models(files)
     core = known_models.for_core(known)

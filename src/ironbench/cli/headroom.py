@@ -32,7 +32,7 @@ def headroom(
         typer.Option(
             parser=number("--today", range_of("load.rate")),
             metavar="RATE",
-            help="Today's peak load in transactions per second; the answer says by how much it can grow.",
+            help="Today's peak load in transactions per second; the result shows by how much it can grow.",
         ),
     ] = None,
     results: RESULTS = "ironbench-results",

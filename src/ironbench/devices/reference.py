@@ -9,10 +9,12 @@ from ironbench.words import grouped
 
 _INTRODUCTION = """# Devices
 
-This page lists the built-in device models with their figures. The page [Device models](../understand/emulation.md)
-explains models and device expressions. The column *from* names the source of each figure. **Assumed** figures have no
-published source. In figures and expressions, KB, MB and GB are powers of 1000, and KiB, MiB and GiB are powers of 1024.
-A single letter (`stripe=64K`) is a power of 1024.
+This page lists the built-in device models with their figures, which are the parameters of the models, for example
+latencies and throughputs. The page [Device models](../understand/emulation.md) explains models and device expressions.
+The column *source or reason* contains the source of a published figure, and the reason for any other figure.
+**Assumed** figures have no published source, and **derived** figures are computed from other figures or facts. In
+figures and expressions, KB, MB and GB are powers of 1000, and KiB, MiB and GiB are powers of 1024. A single letter
+(`stripe=64K`) is a power of 1024.
 """
 
 
@@ -36,7 +38,7 @@ def _table(known: dict[str, DeviceModel]) -> str:
     ]
     assert len(short) == len(LOADS)
     lines = [
-        "The following table shows the results that a storage benchmark would have on each model: random 4 KiB",
+        "The following table shows the results of a simulated storage benchmark on each model: random 4 KiB",
         "reads and writes per second at queue depths 1 and 32, sequential MB/s, and commits per second of one",
         "client. For each commit, the client writes 8 KiB to a WAL and syncs the WAL. After some gigabytes of",
         "writes, flash drives become slower than the table shows.",
@@ -63,7 +65,7 @@ def _model(model: DeviceModel) -> str:
         "",
         f"{year}{model.doc}",
         "",
-        "| figure | value | origin | from |",
+        "| figure | value | origin | source or reason |",
         "|---|---|---|---|",
     ]
     for figure in model.figures:

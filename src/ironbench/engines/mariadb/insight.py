@@ -72,7 +72,7 @@ class MariadbInsight(Insight):
             if known == "denied":
                 remedy = _WHY["denied"][1]
             missing.append(
-                NotShown("Table and index usage", "performance_schema and userstat are not available", remedy)
+                NotShown("Use of tables and indexes", "performance_schema and userstat are not available", remedy)
             )
         return ServerStatistics(plans=tuple(_plans(session, commands)), missing=tuple(missing))
 

@@ -128,7 +128,7 @@ KINDS = (
         one_row="sysibm.sysdummy1",
     ),
     DatabaseKind(
-        "another database",
+        "any other database",
         (),
     ),
 )

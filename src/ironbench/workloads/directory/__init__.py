@@ -57,7 +57,7 @@ class Directory(Workload):
             "",
             "range of people; [1-1000]: chosen at random; [1:1000]: in order; empty: all people, chosen at random",
         ),
-        Option("id2", "", "range of people for the second population; same syntax as `id`"),
+        Option("id2", "", "second range of people, for the transactions that do not use `id`; same syntax as `id`"),
         Option(
             "share",
             "100",

@@ -24,9 +24,9 @@ cache of common processors. The measurements use up to 256 MiB (latency) and 384
 class IgenRam(Workload):
     name = "igen-ram"
     doc = (
-        "Uses only memory: each thread fills memory with lottery tickets, looks up the numbers of "
-        "many draws, and frees the memory. Each client is a thread, and each transaction is a "
-        "lottery."
+        "Uses only memory: each thread fills memory with a sorted array of lottery tickets, looks up "
+        "random numbers in the array, and frees the memory. Each client is a thread, and a "
+        "transaction (a lottery) consists of these three steps."
     )
     needs = ("bare machine",)
     counts = ("lottery", "lotteries")
@@ -34,8 +34,8 @@ class IgenRam(Workload):
     honours = kernels.HONOURS
     usual_warmup_s = 0.0
     options = (
-        Option("memory", "1GiB", "memory per thread for the tickets"),
-        Option("draws", "1000000", "number of draws per lottery", lowest=1, highest=1e12),
+        Option("memory", "1GiB", "memory per thread for the array of tickets"),
+        Option("draws", "1000000", "number of lookups per lottery", lowest=1, highest=1e12),
         Option(
             "huge",
             "default",

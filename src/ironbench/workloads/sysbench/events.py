@@ -82,7 +82,7 @@ OPTIONS = (
     Option(
         "rand_type",
         "special",
-        "random distribution from which the rows are chosen; special: 75% of accesses go to 1% of the rows",
+        "random distribution from which the rows are chosen; special: 75% of accesses go to 0.75% of the rows",
         choices=("special", "uniform", "zipfian", "pareto", "gaussian"),
     ),
     Option("rand_zipfian_exp", "0.8", "exponent of the distribution zipfian", lowest=0.01, highest=5, whole=False),

@@ -46,4 +46,4 @@ def check(session: Session, options: Mapping[str, str], before: State, summary: 
     # Every trial uses a different seed, so that repeated trials check different records.
     sample = records.sample(options, int(summary.get("commits", 0)))
     whole = records.count_whole(session, options, sample)
-    return (*commits, *found, checked("sampled records with whole fields", len(sample), whole))
+    return (*commits, *found, checked("sampled records in which all fields are intact", len(sample), whole))

@@ -36,7 +36,7 @@ _OBJECTS = {"relation": "relation", "temp relation": "temp", "wal": "wal"}
 
 class PgIo:
     name = "pg_io"
-    doc = "PostgreSQL's reads, writes, extends and fsyncs, by kind of file and by kind of process"
+    doc = "PostgreSQL's reads, writes, file extensions and fsyncs, by kind of file and by kind of process"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_stat_io"):
