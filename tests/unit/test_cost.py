@@ -263,7 +263,7 @@ def test_the_cheapest_system_that_meets_the_target_is_named_and_others_say_how_c
     none = costs(offers.read(OFFERS, "o"), sheet(), StoredTrials(records), strict)
     assert none.cheapest is None
     assert report.advice(none) == [
-        "No system was shown to meet the target. The system that came closest is log in memory: missed: 5 ms at "
+        "No system was shown to meet the target. The system that came closest is log in memory: missed with 5 ms at "
         "5,000/s (upper confidence limit 5 ms), 5.00x the limit."
     ]
 

@@ -279,8 +279,8 @@ def test_trials_of_one_rate_are_not_mixed_with_those_of_a_closed_loop() -> None:
     slow = [sides[1][0], replace(sides[1][1], warnings=(behind,))]
     said = report.sentences(leads("a", sides[0], "b", slow, Shelf(), 0.05))[-1]
     assert said.endswith(
-        "rate=500: target rate sustained with a and not sustained with b; response times are compared only if both "
-        "systems sustain the target rate."
+        "rate=500: the target rate was sustained with a and not sustained with b; response times are compared only if "
+        "both systems sustain the target rate."
     )
 
 

@@ -79,9 +79,10 @@ def test_plan_and_report_name_the_order_of_the_turns(said: Callable[..., str], o
     study = labfactory.studied(plan, labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1000.0)))
     (section,) = [one for one in setup.sections(study) if one.id == "plan"]
     assert (
-        'in the order of the lab file (order = "fixed"). While one system has load, the other systems' in section.lead
+        'in the order of the lab file (order = "fixed"). While one system is under load, the other systems'
+        in section.lead
     ) == fixed
-    assert ("in a random order for each rotation. While one system has load, the other" in section.lead) != fixed
+    assert ("in a random order for each rotation. While one system is under load, the other" in section.lead) != fixed
     cautions = document.cautions(study)
     assert any("every rotation ran the systems in the same order" in text for text in cautions) == fixed
     assert not any("Changes within a block" in text for text in cautions)

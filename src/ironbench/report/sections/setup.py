@@ -78,20 +78,23 @@ def _lead(study: Study) -> str:
     blocks = "1 block" if lab.method.blocks == 1 else f"{lab.method.blocks} blocks"
     stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
     fixed = 'the order of the lab file (order = "fixed")' if lab.method.order == "fixed" else ""
-    order = fixed or f"a random order (seed {lab.method.seed}), so that machine drift affects all configurations alike"
+    order = (
+        fixed
+        or f"a random order (seed {lab.method.seed}), so that changes of the machine affect all configurations alike"
+    )
     design = f"{upper_first(lab.design)} design: {counted(cells, 'configuration')} in {blocks}{stages}"
     if lab.method.slice_s is not None:
         how = f"{design}, interleaved in slices: within a block, all systems are up at the same time{_anew(lab)}"
         if any(one.method == DUET for cell in study.cells for one in cell.trials):
             return (
-                f"{how} and get load simultaneously in slices of {_length(study, lab.method.slice_s)}, each system on "
-                "one half of the cores, and then swap the halves (a duet). The result compares each system on "
-                f"half of the machine while the other system also has load.{_dropped(study)}"
+                f"{how} and are under load simultaneously in slices of {_length(study, lab.method.slice_s)}, each "
+                "system on one half of the cores, and then swap the halves (a duet). The result compares each system "
+                f"on half of the machine while the other system is also under load.{_dropped(study)}"
             )
         return (
-            f"{how} and get load in turn for {_length(study, lab.method.slice_s)} each, in "
-            f"{fixed or 'a random order for each rotation'}. While one system has load, the other systems are "
-            f"{'idle, on one server that is not paused' if _given(lab) else 'paused'}.{_dropped(study)}"
+            f"{how} and are under load in turn for {_length(study, lab.method.slice_s)} each, in "
+            f"{fixed or 'a random order for each rotation'}. While one system is under load, the other systems are "
+            f"{'idle on the same server, which is not paused' if _given(lab) else 'paused'}.{_dropped(study)}"
         )
     why = f" The trials were not interleaved in slices: {lab.method.why_trials}." if lab.method.why_trials else ""
     return f"{design}; every block runs each configuration once, in {order}.{why}"

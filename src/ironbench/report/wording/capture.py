@@ -231,10 +231,10 @@ def lost(statements: Number, share: Number) -> str:
 
 @wording("capture-unfollowed")
 def unfollowed(connections: Number) -> str:
-    """Example with connections=2: `2 connections were passed on without capturing statements, for example because of
-    replication`."""
+    """Example with connections=2: `2 connections were passed on, but the statements were not captured, for example
+    because of replication`."""
     verb = agreed(connections, "was", "were")
     return (
-        f"{count(connections, 'connection')} {verb} passed on without capturing statements, for example because of "
-        "replication"
+        f"{count(connections, 'connection')} {verb} passed on, but the statements were not captured, for example "
+        "because of replication"
     )

@@ -208,8 +208,8 @@ def most_changed_script(script: str, delta_s: float) -> str:
 
 def takes(what: str, ratio: float, observed_once: bool) -> str:
     """Example with what='select * from orders', ratio=1.3, observed_once=True: `select * from orders takes 30% longer
-    (one observed trial each, no CI).`"""
-    return f"{what} takes {duration(ratio)}{' (one observed trial each, no CI)' if observed_once else ''}."
+    (one observed trial of each side, no CI).`"""
+    return f"{what} takes {duration(ratio)}{' (one observed trial of each side, no CI)' if observed_once else ''}."
 
 
 def from_one_trial() -> str:

@@ -132,5 +132,5 @@ def driven_along_curve() -> str:
 
 @wording("no-comparable-trial")
 def no_comparable_trial(statuses: Sequence[str]) -> str:
-    """Example with statuses=('invalid', 'failed'): `no usable trial (the trials are invalid and failed)`."""
-    return f"no usable trial (the trials are {listed([*map(terms.status, statuses)])})"
+    """Example with statuses=('invalid', 'failed'): `no usable trial (statuses of the trials: invalid, failed)`."""
+    return f"no usable trial (statuses of the trials: {', '.join(map(terms.status, statuses))})"

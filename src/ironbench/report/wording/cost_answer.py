@@ -209,8 +209,8 @@ def met_without_prices(systems: Sequence[str]) -> str:
 
 def nearest(systems: Sequence[str], why: Note) -> str:
     """Example with systems=['two cores'], why=note('target-missed', rate=500.0, centre_s=0.024, bound_s=0.026,
-    limit_s=0.02): `No system was shown to meet the target. The system that came closest is two cores: missed: 24 ms at
-    500/s (upper confidence limit 26 ms), 1.20x the limit.`"""
+    limit_s=0.02): `No system was shown to meet the target. The system that came closest is two cores: missed with 24 ms
+    at 500/s (upper confidence limit 26 ms), 1.20x the limit.`"""
     none = "No system was shown to meet the target."
     if len(systems) > 1:
         return f"{none} These systems came closest, with no difference shown between them: {listed(systems)}."

@@ -113,9 +113,9 @@ def totals_of_unlike_work() -> str:
 
 @wording("littles-law")
 def littles_law(clients: int, expected: float, holds: bool) -> str:
-    """Example with clients=8, expected=7.9, holds=True: `Little's law is satisfied: throughput times mean response time
-    is 7.9, and 8 clients ran`."""
-    product = f"throughput times mean response time is {expected:.1f}"
+    """Example with clients=8, expected=7.9, holds=True: `Little's law is satisfied: throughput multiplied by the mean
+    response time is 7.9, and 8 clients ran`."""
+    product = f"throughput multiplied by the mean response time is {expected:.1f}"
     if holds:
         return f"Little's law is satisfied: {product}, and {counted(clients, 'client')} ran"
     return (

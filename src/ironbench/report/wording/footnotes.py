@@ -25,12 +25,13 @@ def closed_loop(unit: Strings) -> str:
 
 @wording("open-loop")
 def open_loop(unit: Strings, units: Strings) -> str:
-    """Example with unit='transaction', units='transactions': `open loop: response time counts from the scheduled start
-    of a transaction, service time from the moment it was sent; transactions that never started are counted
-    separately`."""
+    """Example with unit='transaction', units='transactions': `open loop: the response time of a transaction is measured
+    from its scheduled start, and its service time from the moment when it was sent; transactions that never started are
+    counted separately`."""
     return (
-        f"open loop: response time counts from the scheduled start of a {either(unit, 'transaction')}, service time "
-        f"from the moment it was sent; {either(units, 'transactions')} that never started are counted separately"
+        f"open loop: the response time of a {either(unit, 'transaction')} is measured from its scheduled start, and "
+        f"its service time from the moment when it was sent; {either(units, 'transactions')} that never started are "
+        "counted separately"
     )
 
 

@@ -129,7 +129,7 @@ def both_sustained() -> str:
 
 def outcomes(a: str, of_a: Note, b: str, of_b: Note) -> str:
     """Example with a='old', of_a=note('rate-outcome', kept=3, trials=3, confirmed=False), b='new',
-    of_b=note('rate-outcome', kept=0, trials=3, confirmed=False): `target rate sustained with old and not sustained with
-    new; response times are compared only if both systems sustain the target rate`."""
-    sides = f"target rate {text(of_a)} with {a} and {text(of_b)} with {b}"
+    of_b=note('rate-outcome', kept=0, trials=3, confirmed=False): `the target rate was sustained with old and not
+    sustained with new; response times are compared only if both systems sustain the target rate`."""
+    sides = f"the target rate was {text(of_a)} with {a} and {text(of_b)} with {b}"
     return f"{sides}; response times are compared only if both systems sustain the target rate"

@@ -100,9 +100,9 @@ def not_confirmed(factor: str, first: str, last: str, metric: str, ratio: float,
 def interaction(p: float, pairs: Sequence[tuple[str, float]]) -> str:
     """Example with p=0.003, pairs=[('jit and work_mem', 1.12), ('a', 1.12), ('b', 1.12), ('c', 1.12)]: `Two factors
     interact (p-value 0.003): the effect of both changes together differs from the product of their separate effects.
-    Possible pairs, each with the ratio of the joint effect to this product: jit and work_mem 1.12x or a 1.12x or b
-    1.12x or c 1.12x.`"""
-    known = [f"{pair} {quantity(factor, 'ratio')}" for pair, factor in pairs[:_PAIRS]]
+    Possible pairs, each with the ratio of the joint effect to this product: jit and work_mem (1.12x) or a (1.12x) or b
+    (1.12x) or c (1.12x).`"""
+    known = [f"{pair} ({quantity(factor, 'ratio')})" for pair, factor in pairs[:_PAIRS]]
     more = len(pairs) - len(known)
     which = " or ".join(known) + (f" or {counted(more, 'other pair')}" if more > 0 else "")
     return (

@@ -68,9 +68,11 @@ def trials_left_out(status: str, trials: int, causes: Sequence[Note] = ()) -> st
 @wording("blocks-repeated")
 def blocks_repeated(blocks: int, trials: int, causes: Sequence[Note] = ()) -> str:
     """Example with blocks=1, trials=2, causes=[note('engine-died')]: `1 block was repeated after failed trials; 2
-    earlier trials left out (the server crashed).`"""
+    earlier trials were left out (the server crashed).`"""
     why = some(list(map(text, causes)))
-    earlier = f"{counted(trials, 'earlier trial')} left out{f' ({why})' if why else ''}"
+    earlier = (
+        f"{counted(trials, 'earlier trial')} {'was' if trials == 1 else 'were'} left out{f' ({why})' if why else ''}"
+    )
     return f"{counted(blocks, 'block')} {'was' if blocks == 1 else 'were'} repeated after failed trials; {earlier}."
 
 

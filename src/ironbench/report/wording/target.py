@@ -48,10 +48,10 @@ def inconclusive(rate: float, centre_s: float, bound_s: float) -> str:
 
 @wording("target-missed")
 def missed(rate: float, centre_s: float, bound_s: float, limit_s: float) -> str:
-    """Example with rate=500.0, centre_s=0.0125, bound_s=0.014, limit_s=0.01: `missed: 12.5 ms at 500/s (upper
+    """Example with rate=500.0, centre_s=0.0125, bound_s=0.014, limit_s=0.01: `missed with 12.5 ms at 500/s (upper
     confidence limit 14 ms), 1.25x the limit`."""
     times = f", {centre_s / limit_s:.2f}x the limit" if limit_s else ""
-    return f"missed: {_near(rate, centre_s, bound_s)}{times}"
+    return f"missed with {_near(rate, centre_s, bound_s)}{times}"
 
 
 def _near(rate: float, centre_s: float, bound_s: float) -> str:
