@@ -116,7 +116,7 @@ def other_programs() -> str:
         "```",
         "$ ironbench run tpcb-like -c 8 -j 2 -T 60",
         "error: -c: unknown option of ironbench run",
-        "  hint: -c, -j, -T are options of pgbench; here: --clients 8 --threads 2 --duration 60s",
+        "  hint: -c, -j, -T are options of pgbench; instead, use --clients 8 --threads 2 --duration 60s",
         "```",
         "",
         "Without `--dsn`, ironbench starts a server. `ironbench run` loads the data of a workload before the",

@@ -576,7 +576,7 @@ def test_the_example_of_the_guide_is_what_is_printed(made: Made, capsys: pytest.
 
 
 def test_a_gate_that_only_reads_names_what_measures_more(made: Made) -> None:
-    with pytest.raises(InputError, match="only judges existing trials") as refused:
+    with pytest.raises(InputError, match="judges existing trials") as refused:
         gate(*CELLS, undecided="more:30m", results=made(1.0))
     assert "lab run FILE --gate" in refused.value.hint
 

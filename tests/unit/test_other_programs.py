@@ -10,26 +10,26 @@ from ironbench import cli, workloads
 from ironbench.cli.other_programs import programs
 
 ANSWERS = {
-    "run tpcb-like -c 8": "-c is an option of pgbench; here: --clients 8",
-    "run tpcb-like -c8": "-c is an option of pgbench; here: --clients 8",
-    "run tpcb-like -T 60 -c 8 -j 2 -M prepared -P 1": "-T, -c, -j, -M are options of pgbench; here: --duration 60s "
-    "--clients 8 --threads 2 --protocol prepared",
-    "run tpcb-like -S": "-S is an option of pgbench; here: ironbench run select-only",
-    "run tpcb-like -rN": "-N is an option of pgbench; here: ironbench run simple-update",
-    "run -f a.sql@3 -c 2": "-f, -c are options of pgbench; here: ironbench run script a.sql@3 --clients 2",
-    "run tpcb-like --time=60": "--time is an option of pgbench and sysbench; here: --duration 60s",
+    "run tpcb-like -c 8": "-c is an option of pgbench; instead, use --clients 8",
+    "run tpcb-like -c8": "-c is an option of pgbench; instead, use --clients 8",
+    "run tpcb-like -T 60 -c 8 -j 2 -M prepared -P 1": "-T, -c, -j, -M are options of pgbench; instead, use "
+    "--duration 60s --clients 8 --threads 2 --protocol prepared",
+    "run tpcb-like -S": "-S is an option of pgbench; instead, use ironbench run select-only",
+    "run tpcb-like -rN": "-N is an option of pgbench; instead, use ironbench run simple-update",
+    "run -f a.sql@3 -c 2": "-f, -c are options of pgbench; instead, use ironbench run script a.sql@3 --clients 2",
+    "run tpcb-like --time=60": "--time is an option of pgbench and sysbench; instead, use --duration 60s",
     "run tpcb-like --threads=8 --time=60 --report-interval=1": "--threads, --time, --report-interval are options of "
-    "sysbench; here: --clients 8 --duration 60s --progress 1",
+    "sysbench; instead, use --clients 8 --duration 60s --progress 1",
     "run sysbench --table_size=1000 --skip-trx --threads=8": "--table_size, --skip-trx, --threads are options of "
-    "sysbench; here: --with table_size=1000 --with skip_trx=on --clients 8",
-    "run tpcb-like --db_ps_mode disable": "--db_ps_mode is an option of sysbench; here: --protocol simple",
-    "run tpcb-like -i -c": "-i, -c are options of pgbench; here: --clients N; -i: not needed (ironbench loads the data "
-    "before the first trial)",
+    "sysbench; instead, use --with table_size=1000 --with skip_trx=on --clients 8",
+    "run tpcb-like --db_ps_mode disable": "--db_ps_mode is an option of sysbench; instead, use --protocol simple",
+    "run tpcb-like -i -c": "-i, -c are options of pgbench; instead, use --clients N; -i: not needed "
+    "(ironbench loads the data before the first trial)",
     "run tpcb-like -i": "-i is an option of pgbench; not needed (ironbench loads the data before the first trial)",
-    "run oltp_read_only --tables=10 --threads=8 run": "--tables, --threads are options of sysbench; here: ironbench "
-    "run sysbench --with test=oltp_read_only --with tables=10 --clients 8",
+    "run oltp_read_only --tables=10 --threads=8 run": "--tables, --threads are options of sysbench; instead, use "
+    "ironbench run sysbench --with test=oltp_read_only --with tables=10 --clients 8",
     "run oltp_read_only --clients 8": "write sysbench --with test=oltp_read_only",
-    "-c 8 -T 60": "-c, -T are options of pgbench; here: ironbench run tpcb-like --clients 8 --duration 60s",
+    "-c 8 -T 60": "-c, -T are options of pgbench; instead, use ironbench run tpcb-like --clients 8 --duration 60s",
     "run tpcb-like -h": "see `ironbench run --help`",
     "run tpcb-like -z": "see `ironbench run --help`",
     "run tpcb-like -- -c 8 --time": "",

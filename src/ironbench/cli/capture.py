@@ -87,13 +87,13 @@ def capture(
     if not logs and not server and not listen:
         raise InputError(
             "capture",
-            "no log files are named",
-            "name the log files, for example: ironbench capture log/ -o shop.capture",
+            "the log files are missing",
+            "add the log files, for example `ironbench capture log/ -o shop.capture`",
         )
     if not output:
         raise InputError("-o", "is missing", "add the file to write, e.g. -o shop.capture")
     if server and (logs or prefix):
-        raise InputError("--from", "cannot be combined with logs", "name either the server or the log files")
+        raise InputError("--from", "cannot be combined with log files", "use either --from or log files")
     if listen and (logs or prefix or server):
         raise InputError("--listen", "cannot be combined with logs or --from", "use one source for a capture")
     if listen and not to:

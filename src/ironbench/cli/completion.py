@@ -69,7 +69,7 @@ def users_shell(variables: Mapping[str, str]) -> str:
     name = Path(variables.get("SHELL", "")).name
     if name not in SHELLS:
         cause = f"cannot detect your shell: $SHELL is {name}" if name else "cannot detect your shell: $SHELL is not set"
-        raise InputError(FLAG, cause, f"name the shell, e.g. {FLAG} bash; known: {', '.join(SHELLS)}")
+        raise InputError(FLAG, cause, f"add the name of your shell, e.g. {FLAG} bash; known: {', '.join(SHELLS)}")
     return name
 
 

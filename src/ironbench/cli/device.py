@@ -256,7 +256,7 @@ def _require_known(file: str, device: str, models: Iterable[str]) -> None:
     except InputError as error:
         cause = f"was recorded on {device}, which is not a known model: {error.cause}"
         raise InputError(
-            f"trace {file}", cause, "name the file with the models of the device: --models FILE"
+            f"trace {file}", cause, "add --models FILE, the file that contains the models of this device"
         ) from error
 
 
@@ -391,7 +391,11 @@ def _prediction_page(prediction: Prediction, check: str, width: int | None) -> s
 
 def _driver_line(prediction: Prediction) -> list[str]:
     seconds = prediction.host_cpu_s
-    return [f"The driver of the device would use {quantity(seconds, 's')} of CPU time."] if seconds else []
+    return (
+        [f"On a host with this device, the device's driver would use {quantity(seconds, 's')} of CPU time."]
+        if seconds
+        else []
+    )
 
 
 def _latency_table(prediction: Prediction, width: int | None) -> str:

@@ -79,7 +79,7 @@ def traced(name: str) -> Path:
         )
     if path.exists():
         cause = "is a directory" if path.is_dir() else "already exists and would be overwritten"
-        raise InputError(f"--trace {name}", cause, "name another file")
+        raise InputError(f"--trace {name}", cause, "use another file name")
     return path
 
 
@@ -152,7 +152,9 @@ def _meant(name: str) -> register.RegisterEntry:
         matching = [entry for entry, model in mounted if model == name]
     if len(matching) > 1:
         places = ", ".join(entry.data for entry in matching)
-        raise InputError(name, f"{len(matching)} devices of that model are mounted", f"name the directory: {places}")
+        raise InputError(
+            name, f"{len(matching)} devices of that model are mounted", f"use the mount point instead: {places}"
+        )
     known = ", ".join(f"{entry.data} ({model})" for entry, model in mounted)
     if not matching:
         raise InputError(

@@ -44,7 +44,7 @@ def doctor(
         str,
         typer.Option(
             metavar="ssh://USER@HOST",
-            help="Check this machine over ssh; --data then names directories on this machine.",
+            help="Check another machine over ssh; --data then refers to directories on that machine.",
         ),
     ] = "",
     everything: Annotated[

@@ -68,7 +68,9 @@ def gate(
 
     if undecided.partition(":")[0] == "more":
         hint = "use it with `ironbench lab run FILE --gate`, or measure blocks with `ironbench lab resume LAB --more 6`"
-        raise InputError(f"--undecided {undecided}", "`ironbench gate` only judges existing trials", hint)
+        raise InputError(
+            f"--undecided {undecided}", "`ironbench gate` judges existing trials and does not measure more blocks", hint
+        )
     if undecided not in POLICIES:
         raise InputError(f"--undecided {undecided}", "is not a valid policy", nearest(undecided, list(POLICIES)))
     targets = [_target(one) for one in output or ()]
@@ -144,7 +146,7 @@ def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Eff
         directory = LabDirectory(Path(base))
         if not directory.begun():
             raise InputError(
-                base, "is not a lab directory", "name BASE and NEW, or a directory created by `ironbench lab run`"
+                base, "is not a lab directory", "give BASE and NEW, or a directory created by `ironbench lab run`"
             )
         require_comparisons(base, directory.lab())
         return directory, []

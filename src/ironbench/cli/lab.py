@@ -204,7 +204,9 @@ def resume(
         raise InputError("--more", cause, "finish the screen first: `ironbench lab resume` without --more")
     path = Path(lab)
     with directory.locked(), _resumable(directory, printer):
-        source = text_of(path, str(path), "name the lab's directory") if path.is_file() else directory.source()
+        source = (
+            text_of(path, str(path), "give the path of the lab's directory") if path.is_file() else directory.source()
+        )
         freeze.require_scripts(frozen.lab)
         freeze.end_orphans(frozen.lab)
         if upkeep.run_pending_cleanups(printer.say, str(directory.path.absolute())):
@@ -284,7 +286,7 @@ def new(kind: str, output: str | None, **typed: Any) -> int:
     begun.lab_template(kind)
     path = Path(output or f"{kind}.toml")
     if path.exists():
-        raise InputError(str(path), "already exists and would be overwritten", "name another file with -o")
+        raise InputError(str(path), "already exists and would be overwritten", "use another file name with -o")
     asked = NewLab(**{name: value for name, value in typed.items() if value is not None})
     here = begun.lab_context(kind, asked, path.absolute().parent)
     text = begun.text(kind, here, str(path))

@@ -45,6 +45,6 @@ def lead(
     sides = both(a, b, results)
     first, second = (usable(one.word, one.records) for one in sides)
     if {one.id for one in first} & {one.id for one in second}:
-        raise InputError(b, f"selects the same records as {a}", "name two different systems")
+        raise InputError(b, f"selects the same records as {a}", "select two different systems")
     found = leads(a, first, b, second, Archives([one.store for one in sides]), margin)
     return written(page(found), chosen, place)

@@ -41,7 +41,7 @@ def leaderboard(
         str,
         typer.Option(
             metavar="PRICE",
-            help="Licence price to use with --per currency, by its name in the price sheet.",
+            help="With --per currency: name of the licence in the price sheet.",
         ),
     ] = "",
     prices: PRICES = None,

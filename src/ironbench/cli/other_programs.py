@@ -88,7 +88,7 @@ def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: 
     options = {name: option for name in given if (option := program.option(name))}
     equivalents = [option.words(given[name] or option.value) for name, option in options.items() if option.equivalent]
     equivalents += [f"{program.workload} --with test={word}" for word in words if word in program.tests]
-    parts = [f"here: {_command(equivalents, program, command)}"] if equivalents else []
+    parts = [f"instead, use {_command(equivalents, program, command)}"] if equivalents else []
     for remark in dict.fromkeys(option.remark for option in options.values() if not option.equivalent):
         named = ", ".join(name for name, option in options.items() if option.remark == remark)
         parts.append(f"{named}: {remark}" if len(given) > 1 else remark)

@@ -17,7 +17,7 @@ def target(output: str) -> Path:
     """Checks an output path before any work is done. Raises InputError if the file cannot be written."""
     path = Path(output)
     if path.is_dir():
-        raise InputError(output, "is a directory", f"name a file, for example {path / 'report.html'}")
+        raise InputError(output, "is a directory", f"use a file name, for example {path / 'report.html'}")
     if _is_stream(path):
         return path
     if not path.parent.is_dir():

@@ -79,7 +79,9 @@ def import_(
     if program:
         return _foreign(program, Path(file), label, Path(results) if results else usual)
     if label:
-        raise InputError("--label", "names a result of another program", "add --from PROGRAM, or remove --label")
+        raise InputError(
+            "--label", "applies only to results of other programs", "add --from PROGRAM, or remove --label"
+        )
     with Reader(Path(file)) as reader:
         lab = reader.manifest.lab
         directory = Path(results) if results else usual / "labs" / lab if lab else usual

@@ -71,7 +71,7 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
         printer.data(listing.encoded(thing) if json else _text(thing))
         if any(record.system.label == name for record in store.all()):
             printer.say(
-                f"this is the {kind} {name}; some records also have this label: to show these records, use their "
+                f"this is the {kind} {name}; some records also have this label; to show these records, use their "
                 "id or series"
             )
         return 0

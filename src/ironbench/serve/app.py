@@ -273,7 +273,7 @@ class Pages:
             raise InputError(
                 "additional blocks",
                 f"{more[:20]!r} is not a number from 6 to 1,000",
-                "a round needs 6 blocks for a verdict",
+                "a verdict needs at least 6 blocks",
             )
         await run_in_threadpool(self.queue.resume, name, int(more or 0))
         return RedirectResponse("/queue", 303)

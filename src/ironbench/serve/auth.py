@@ -92,7 +92,7 @@ def access_policy(listen: str, token_file: str, certificate: str, key: str, envi
         raise InputError("--tls-certificate and --tls-key", "only one of the two is set", "set both or neither")
     for option, name in (("--tls-certificate", certificate), ("--tls-key", key)):
         if name and not Path(name).is_file():
-            raise InputError(f"{option} {name}", "the file does not exist", "name a PEM file")
+            raise InputError(f"{option} {name}", "the file does not exist", "give the path of a PEM file")
     if not _is_loopback(address) and not (chosen or certificate):
         raise InputError(
             f"--listen {listen}",

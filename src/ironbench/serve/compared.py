@@ -58,12 +58,12 @@ def named(results: Results, pick: str) -> NamedRecords:
             return named_in(inner, results.lab(lab))
         cells = [setup.cell.name for setup in results.lab(lab).lab().measurable]
         raise InputError(
-            pick, f"is a lab of {counted(len(cells), 'configuration')}", f"name one of them, e.g. {lab}/{cells[0]}"
+            pick, f"is a lab of {counted(len(cells), 'configuration')}", f"select one of them, e.g. {lab}/{cells[0]}"
         )
     store = results.runs
     ids = [pick] if results.has(pick) else [row.id for row in results.series(pick) or results.label(pick)]
     if len(ids) > MOST_TRIALS:
-        raise InputError(pick, f"has more than {counted(MOST_TRIALS, 'trial')}", "name a series, or a record")
+        raise InputError(pick, f"has more than {counted(MOST_TRIALS, 'trial')}", "select a series or a record")
     found = store.records(reversed(ids))
     if not found:
         raise InputError(pick, "does not exist in these results, or cannot be read", "search the archive")

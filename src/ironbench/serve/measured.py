@@ -87,7 +87,7 @@ def require(found: list[Record], what: str) -> list[Record]:
     if not found:
         raise InputError(what, "does not exist in these results, or cannot be read", "search the archive")
     if len(found) > MOST_TRIALS:
-        raise InputError(what, f"has more than {counted(MOST_TRIALS, 'trial')}", "name a series, or a record")
+        raise InputError(what, f"has more than {counted(MOST_TRIALS, 'trial')}", "select a series or a record")
     return found
 
 

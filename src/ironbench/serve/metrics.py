@@ -62,7 +62,7 @@ def text(families: Iterable[MetricFamily]) -> str:
 
 
 def _of_results(results: Results, experiments: Sequence[Experiment]) -> Iterator[MetricFamily]:
-    program = MetricFamily("ironbench", "info", "The version of ironbench that answers.")
+    program = MetricFamily("ironbench", "info", "The version of ironbench that runs this server.")
     program.add(1, version=VERSION)
     running = MetricFamily("ironbench_running_experiments", "gauge", "Running labs and runs.")
     running.add(len(experiments))

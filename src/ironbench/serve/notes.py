@@ -28,7 +28,7 @@ def write(store: Path, id: str, text: str) -> None:
     the file cannot be written."""
     path, data = _path(store, id), text.replace("\r\n", "\n").strip().encode(errors="replace")
     if len(data) > LONGEST:
-        raise InputError(f"note on {id}", f"is longer than {LONGEST >> 10} KiB", "shorten it")
+        raise InputError(f"note on {id}", f"is longer than {LONGEST >> 10} KiB", "shorten the note")
     if data:
         durable.write_whole(path, data + b"\n")
     else:

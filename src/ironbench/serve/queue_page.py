@@ -192,7 +192,7 @@ def refuse_person(lab: Lab) -> None:
     """Raises InputError if the lab requires a person to act, because a queued lab has no terminal."""
     for one in lab.every_command:
         if one.by_hand:
-            cause = "wait for a person, and a queued lab has no terminal"
+            cause = "wait for a person, but a queued lab has no terminal"
             raise InputError(
                 f"commands of {one.of}", cause, "run the lab in a terminal, or replace the manual step by a command"
             )

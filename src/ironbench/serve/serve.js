@@ -115,7 +115,7 @@ if (live) {
     live.querySelector(`[data-line="${name}"]`).innerHTML = `<polyline points="${points}"/>`;
     set(`${name}-range`, known.length ? `0 to ${words(most)}` : "");
   };
-  const phases = { prepare: "preparing data, engine and caches", connect: "connecting clients", ready: "waiting until all clients are ready", warmup: "warm-up", run: "measuring", turns: "interleaved slices; figures follow at the end of the block", drain: "finishing", done: "finished" };
+  const phases = { prepare: "preparing data, engine and caches", connect: "connecting clients", ready: "waiting until all clients are ready", warmup: "warm-up", run: "measuring", turns: "measuring in interleaved slices; the results appear at the end of the block", drain: "finishing", done: "finished" };
   const show = ({ trial, machine }) => {
     if (trial) {
       set("title", trial.title || `${trial.cell}, ${trial.purpose} ${trial.block + 1}`);

@@ -77,7 +77,7 @@ def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
     stores = {side.store.directory for side in sides}
     if len(stores) != 1:
         cause = "no record is selected" if not sides else "records of several labs are selected"
-        raise InputError("export", cause, "select records of one lab, or of runs")
+        raise InputError("export", cause, "select only records of one lab, or only records of runs")
     records = {record.id: record for side in sides for record in side.records}
     path = folder / f"records{SUFFIX}"
     write(sides[0].store, list(records.values()), path)
