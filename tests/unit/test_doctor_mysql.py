@@ -48,7 +48,7 @@ def test_a_server_is_asked_where_it_keeps_its_status_and_after_a_limit_of_time(
 
 
 @pytest.mark.parametrize(
-    ("title", "sizes", "way_out"),
+    ("title", "sizes", "remedy"),
     [
         ("MariaDB", {"INNODB_LOG_FILE_SIZE": 96 << 20}, "innodb_log_file_size = 3433M in"),
         (
@@ -67,14 +67,14 @@ def test_a_server_is_asked_where_it_keeps_its_status_and_after_a_limit_of_time(
         ),
     ],
 )
-def test_the_room_for_the_log_is_that_of_all_its_files(title: str, sizes: dict[str, int], way_out: str) -> None:
+def test_the_room_for_the_log_is_that_of_all_its_files(title: str, sizes: dict[str, int], remedy: str) -> None:
     """A megabyte a second fills 96 MiB in 100 seconds; settings that MySQL 8.0.30 no longer uses are ignored."""
     rows = {"Innodb_os_log_written": 10**9, "Uptime": 1000, **sizes}
     asked = ExaminedServer(title, "", 0, "shop", "'bench'@'%'", frozenset(), {}, None)
     found = server.room([(name, str(value)) for name, value in rows.items()], asked)
     assert isinstance(found, CheckResult) and found.severity is Severity.WARNING
     assert found.seen.replace("\u202f", " ").startswith("the redo log size is 96.0 MiB, enough for 101 s at")
-    assert found.remedy.startswith(way_out)
+    assert found.remedy.startswith(remedy)
 
 
 def test_a_server_without_such_a_limit_is_examined_all_the_same() -> None:

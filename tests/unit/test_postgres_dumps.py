@@ -10,7 +10,7 @@ import pytest
 from ironbench.engines.existing_server import refuse_configuring
 from ironbench.engines.postgres.data_import import PostgresDataImport, _left_out
 from ironbench.engines.postgres.dumps import PgDump
-from ironbench.engines.postgres.restore_programs import _way_out
+from ironbench.engines.postgres.restore_programs import _hint
 from ironbench.errors import InputError
 from ironbench.model.system import System
 
@@ -35,8 +35,8 @@ def test_text_is_a_dump_where_its_head_says_so(tmp_path: Path, text: str, kind: 
 
 
 def test_what_the_server_cannot_parse_is_perhaps_no_sql_of_its_own() -> None:
-    assert "check that the file is SQL for PostgreSQL" in _way_out("42601")
-    assert "is SQL" not in _way_out("42P07")
+    assert "check that the file is SQL for PostgreSQL" in _hint("42601")
+    assert "is SQL" not in _hint("42P07")
 
 
 NEWER = PgDump(Path("shop.dump"), "custom", 18, "18.1", ("postgis",), (), 9)

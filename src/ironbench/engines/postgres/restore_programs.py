@@ -159,7 +159,7 @@ class Psql(_Client):
             self.left_out[name] += 1
             return
         what = f" (in: {redacted_sql(statement)[:200]})" if statement else ""
-        raise FailureError(self.subject, f"line {error.line}: {error.cause}{what}", _way_out(error.code))
+        raise FailureError(self.subject, f"line {error.line}: {error.cause}{what}", _hint(error.code))
 
 
 @dataclass(slots=True)
@@ -204,7 +204,7 @@ class PgRestore(_Client):
             raise FailureError(self.subject, f"{program} exited with status {status}", "read the server's log")
 
 
-def _way_out(code: str) -> str:
+def _hint(code: str) -> str:
     """Returns a hint for an error that occurred while a file was loaded."""
     if code == _DENIED:
         return OWNERS

@@ -103,7 +103,7 @@ def _source(text: str) -> ScriptSource:
     elif path.is_fifo():
         script = _from_pipe(path)
     else:
-        script = text_of(path, name, _way_out(path), _LARGEST)
+        script = text_of(path, name, _missing_file_hint(path), _LARGEST)
     if not _COMMENTS.sub("", script).strip():
         cause = "contains only comments" if script.strip() else "is empty"
         subject = "standard input (-)" if name == "-" else name
@@ -136,7 +136,7 @@ def _from_pipe(path: Path) -> str:
     return text
 
 
-def _way_out(path: Path) -> str:
+def _missing_file_hint(path: Path) -> str:
     """Suggests the nearest file name in the same directory if the file does not exist."""
     import difflib
 

@@ -18,7 +18,7 @@ _HOUR_S = 3600.0
 
 @probe("durability", "commits", "select @@global.innodb_flush_log_at_trx_commit")
 def commits(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Whether a commit waits until the log is durable."""
+    """Whether a commit waits until the redo log is durable."""
     value = rows[0][0]
     if value in ("1", "3"):
         return ok(f"innodb_flush_log_at_trx_commit is {value}")

@@ -20,7 +20,7 @@ _FOREIGN = """
 
 @probe("tables", "engines", _FOREIGN)
 def engines(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Tables without transactions."""
+    """Tables whose storage engine does not support transactions."""
     if not rows:
         return ok("all tables use InnoDB")
     return warning(

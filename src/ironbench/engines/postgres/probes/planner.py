@@ -18,7 +18,7 @@ _SHOWN = 8
 
 @probe("planner", "random page cost", "select current_setting('random_page_cost'), current_setting('seq_page_cost')")
 def random_page_cost(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """How much more expensive than sequential pages the planner assumes random pages to be."""
+    """Cost that the planner assumes for reading a random page, compared with a sequential page."""
     random, sequential = (float(value or 0) for value in rows[0])
     seen = f"random_page_cost is {random:g}, seq_page_cost {sequential:g}"
     if random < _DISK_RATIO * sequential:

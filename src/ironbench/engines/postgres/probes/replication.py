@@ -23,7 +23,7 @@ _SLOTS = f"""
 
 @probe("replication", "inactive slots", _SLOTS)
 def slots(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Replication slots without a reader, for which the server keeps all later WAL."""
+    """Inactive replication slots, for which the server retains all later WAL."""
     if not rows:
         return ok("none")
     name, kept, state = str(rows[0][0]), float(rows[0][1] or 0), rows[0][2]

@@ -26,7 +26,7 @@ _DEAD = """
 
 @probe("tables", "dead tuples", _DEAD)
 def dead(rows: Sequence[Row], server: ExaminedServer) -> Readings:
-    """Dead rows that no vacuum has removed yet."""
+    """Dead tuples that no vacuum has removed yet."""
     if not rows:
         return ok("few")
     return warning(
