@@ -18,7 +18,7 @@ from labfactory import lab, studied, trials
 from ironbench import workloads
 from ironbench.model.system import Choice
 from ironbench.report import formats
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [pytest.mark.long, pytest.mark.skipif(BROWSER is None, reason="no Chromium on this machine")]

@@ -19,7 +19,7 @@ from ironbench.model.system import Load
 from ironbench.report import formats
 from ironbench.report.compare_page import page as comparison
 from ironbench.study.compare import compare
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.study.subjects import Subject
 
 HERE = Path(__file__).parent

@@ -18,7 +18,8 @@ from ironbench.report.cell import TableCell, shown, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.document import report
 from ironbench.report.formats import json as as_json
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 
 
 def made(name: str, monkeypatch: pytest.MonkeyPatch) -> list[Study]:

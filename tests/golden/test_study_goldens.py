@@ -29,7 +29,7 @@ from ironbench.report.as_json import run_document
 from ironbench.report.derived import sentences
 from ironbench.study.compare import compare
 from ironbench.study.gate import gate
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.study.subjects import Subject
 from ironbench.workloads import get as workload
 from ironbench.workloads.brokerage import figures

@@ -16,7 +16,7 @@ from ironbench.model.system import Setup, Trial
 from ironbench.printer import Printer
 from ironbench.records import Store
 from ironbench.records.labs import LabDirectory
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 
 pytestmark = pytest.mark.live
 

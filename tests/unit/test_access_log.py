@@ -25,7 +25,7 @@ from ironbench.study import leaderboard
 from ironbench.study.compare import compare
 from ironbench.study.curve import little
 from ironbench.study.rate import PACED, Ratios
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.study.subjects import Subject
 from ironbench.workloads.access_log import reading
 from ironbench.workloads.access_log.reading import AccessLogContents, LoggedOperation

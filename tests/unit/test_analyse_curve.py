@@ -10,7 +10,7 @@ from ironbench.records.index import short
 from ironbench.report.headline import headline
 from ironbench.study.curve import alike, curve, held_out_peak, peak
 from ironbench.study.leaderboard import peaks
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.study.subjects import Subject, subjects
 
 

@@ -21,8 +21,8 @@ from ironbench.study.balance import balance
 from ironbench.study.compare import compare
 from ironbench.study.curve import little
 from ironbench.study.differences import chosen, differences, flattened, shared
+from ironbench.study.runstudy import studies
 from ironbench.study.shares import MOST_EVENTS, OTHER, budgets, main_events, waits
-from ironbench.study.study import studies
 from ironbench.study.subjects import Subject, subjects
 from ironbench.study.timelines import MOST_POINTS, percentiles, timeline, typical
 

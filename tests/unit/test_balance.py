@@ -11,7 +11,7 @@ from factories import Shelf, record
 from ironbench.model.system import Device, Layout, Partition, System
 from ironbench.report.sections.differences import balance as sheet
 from ironbench.study.balance import SizingRatio, balance
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 
 VDA = "vda, 256\u202fGiB"
 

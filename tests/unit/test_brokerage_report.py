@@ -15,7 +15,8 @@ from ironbench.report.cell import centre, shown
 from ironbench.report.derived import sentences
 from ironbench.report.headline import headline
 from ironbench.report.sections import brokerage
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 from ironbench.workloads.brokerage import figures
 
 CHOICE = Choice("brokerage", workloads.get("brokerage").validated({}))

@@ -21,7 +21,7 @@ from ironbench.plan import curves, resolve
 from ironbench.report import formats
 from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.study.timelines import LoadCourse, Timeline, TimelineSeries, course
 
 

@@ -11,7 +11,7 @@ from ironbench.model.system import Device, Layout, Partition
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import device_io
 from ironbench.study.device_io import Distribution, distributions, stored_on
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.words import THIN
 
 READS = Counted("device_read_latency_s{role=data}", (100e-6, 109e-6, 800e-6), (90.0, 8.0, 2.0))

@@ -19,7 +19,7 @@ from ironbench.study.compare import compare
 from ironbench.study.cost import StoredTrials as CostOf
 from ironbench.study.cost import costs
 from ironbench.study.history import histories
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.study.subjects import marked, subjects
 
 NOTE = Note(EMULATED, {"text": "storage was emulated (aws-gp3), its times are a model's"})

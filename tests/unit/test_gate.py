@@ -477,7 +477,7 @@ def test_a_slower_change_names_the_statement_that_grew_and_the_plan_that_changed
         )
         for name, mean_s, step in ((CELLS[0], 0.001, "Index Scan on t"), (CELLS[1], 0.003, "Seq Scan on t"))
     ]
-    found = judged(replace(study, inside=tuple(used)), study.effects, 0.05, "fail")
+    found = judged(replace(study, details=replace(study.details, inside=tuple(used))), study.effects, 0.05, "fail")
     causes = json.loads(written(found, "json"))["checks"][0]["causes"]
     assert [one["cause"] for one in causes] == ["other plan", "slower statement"]
     assert (causes[0]["more"], causes[0]["less"]) == (["Seq Scan on t"], ["Index Scan on t"])

@@ -16,7 +16,8 @@ from ironbench.report.formats.png import svg as lab_svg
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import role_latency
 from ironbench.study.device_io import RoleLatency, role_latencies
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 from ironbench.words import THIN
 
 FACTORS = {"SSDs": ("2", "4", "6"), "tables": ("raw", "compressed")}
@@ -39,7 +40,7 @@ def on_device(system, *roles: str):
 
 def charts_of(latencies: Sequence[RoleLatency]) -> list[Chart]:
     (one,) = studies([record()])
-    return role_latency(replace(one, role_latencies=tuple(latencies)))
+    return role_latency(replace(one, details=replace(one.details, role_latencies=tuple(latencies))))
 
 
 def study(full: bool = True) -> Study:

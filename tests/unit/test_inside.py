@@ -16,7 +16,7 @@ from ironbench.records import attached
 from ironbench.report import formats, wording
 from ironbench.study.inside import uses
 from ironbench.study.labstudy import lab_study
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.trial.drive.statements import statements
 from ironbench.workloads.base import ScriptSource
 
@@ -73,7 +73,7 @@ def test_notes_of_trials_are_merged_and_worded() -> None:
 
 
 def test_trials_of_a_cell_are_pooled(study) -> None:
-    first, other = study.inside
+    first, other = study.details.inside
     assert first.name == "index=with" and first.trials == 3
     assert first.statements[0].calls == 3000 and first.statements[0].time_s == 6.0
     assert other.counted.per_second(other.statements[0].calls) == pytest.approx(3000 / other.counted.elapsed_s)
@@ -94,7 +94,7 @@ def test_a_trial_of_which_statements_or_tables_are_not_known_is_in_no_rate_of_th
 
 
 def test_plans_that_differ_are_named_with_what_differs(study) -> None:
-    (other,) = study.other_plans
+    (other,) = study.details.other_plans
     assert (other.name, other.baseline_name) == ("index=without", "index=with")
     assert other.words == note("plans-differ", more=(("Seq Scan on t", 1),), less=(("Index Scan using t_a on t", 1),))
 

@@ -26,7 +26,7 @@ from ironbench.study.differences import facts
 from ironbench.study.history import histories
 from ironbench.study.lead import leads
 from ironbench.study.leaderboard import own
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.study.subjects import subjects
 
 CLIENT = {"cpu": {"model": "client's processor", "cores": 4, "sockets": 1}, "memory_bytes": 8 << 30}

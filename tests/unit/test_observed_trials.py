@@ -127,14 +127,14 @@ def test_no_finding_figure_or_verdict_uses_them(throughput: float) -> None:
 def test_a_failed_one_changes_no_verdict_and_explains_nothing() -> None:
     plan = by_slices()
     study = studied(plan, [*in_blocks(plan), *observed(plan, Status.FAILED), *observed(plan, Status.FAILED, 2)])
-    assert study.observed == () and study.missing == 0
+    assert study.details.observed == () and study.missing == 0
     assert study.effects[0].finding.conclusion == studied(plan, in_blocks(plan)).effects[0].finding.conclusion
 
 
 def test_a_lab_by_slices_is_explained_by_plans_and_statements_of_its_observed_trials() -> None:
     study = explained(by_slices())
     (found,) = study.explanations
-    assert found.observed and len(study.observed) == 2
+    assert found.observed and len(study.details.observed) == 2
     assert [one.plan.steps for one in found.plans] == [STEPS[NEW]]
     ((command, ratio),) = found.statements
     assert command.text == TEXT and ratio.ratio == pytest.approx(4.0) and not ratio.known
@@ -160,7 +160,7 @@ def test_statement_times_of_the_slices_come_before_those_of_observed_trials() ->
     ]
     records = [*own, *seen]
     study = lab_study(plan, records, Shelf(records, statements={one.id: one.statements for one in records}))
-    first = study.timed[0].statements[0]
+    first = study.details.timed[0].statements[0]
     assert first is not None and first.mean_s == pytest.approx(2 * MEANS[OLD]) and first.count == 60
 
 

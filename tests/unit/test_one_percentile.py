@@ -28,7 +28,7 @@ from ironbench.report.ending import run_summary, search_summary
 from ironbench.report.numbers import quantity
 from ironbench.report.sections import curves, latency
 from ironbench.study import compare as analysis
-from ironbench.study import study
+from ironbench.study import runstudy
 from ironbench.study.curve import NOT_POOLED
 from ironbench.study.labstudy import lab_study
 from ironbench.study.subjects import Subject
@@ -121,7 +121,7 @@ def unlike_trials(kind: str) -> list[Record]:
 @pytest.mark.parametrize("kind", ["short", "never ended"])
 def test_target_rates_and_the_chart_of_percentiles_leave_out_the_same_trials(kind: str) -> None:
     records = unlike_trials(kind)
-    (found,) = study.studies(records, Shelf(records))
+    (found,) = runstudy.studies(records, Shelf(records))
     (table,) = [table for section in curves.sections(found) for _, table in section.tables]
     (chart,) = latency.latency(found)
     assert found.parts[0].response is not None
@@ -138,7 +138,7 @@ def test_target_rates_and_the_chart_of_percentiles_leave_out_the_same_trials(kin
 @pytest.mark.parametrize("kind", ["short", "never ended"])
 def test_a_percentile_that_no_trial_may_show_is_in_no_section(kind: str) -> None:
     records = [replace(one, id=f"t{place}") for place, one in enumerate([unlike_trials(kind)[1]] * 3)]
-    (found,) = study.studies(records, Shelf(records))
+    (found,) = runstudy.studies(records, Shelf(records))
     (part,) = found.parts
     assert part.response is not None
     assert P99 not in part.metrics and 0.99 not in dict(part.response.points)
@@ -197,11 +197,11 @@ def test_of_very_many_trials_report_and_compare_pool_the_percentiles_of_the_peak
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     a, b = sides()
-    for module in (analysis, study):
+    for module in (analysis, runstudy):
         monkeypatch.setattr(module, "MOST_POOLED", len(a) + len(b) - 1)
     shelf = Counting([*a, *b])
     found = analysis.compare(Subject("a", tuple(a)), Subject("b", tuple(b)), archive=shelf)
-    (whole,) = study.studies([*a, *b], shelf)
+    (whole,) = runstudy.studies([*a, *b], shelf)
     assert NOT_POOLED in found.warnings and NOT_POOLED in whole.footnotes
     peaks = [part.curve.peak for part in whole.parts]
     assert set(shelf.read) == {one.id for peak in peaks if peak for one in peak.trials}

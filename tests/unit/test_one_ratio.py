@@ -24,7 +24,7 @@ from ironbench.study.comparability import unlike
 from ironbench.study.compare import compare
 from ironbench.study.explain import explain
 from ironbench.study.lead import leads
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.study.subjects import Subject, subjects
 
 OLD, NEW = replace(DISK, label="old"), replace(MEMORY, label="new")

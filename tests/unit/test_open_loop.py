@@ -26,7 +26,8 @@ from ironbench.report.sections.curves import rates
 from ironbench.report.sections.latency import latency
 from ironbench.study.compare import compare as compared
 from ironbench.study.curve import curve
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 from ironbench.study.subjects import Subject, subjects
 
 

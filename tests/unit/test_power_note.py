@@ -10,7 +10,7 @@ from factories import Shelf, record
 from ironbench.model.plan import AT_STAKE
 from ironbench.model.record import Check, Record
 from ironbench.report import document
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.trial.drive import power
 
 

@@ -15,7 +15,8 @@ from ironbench.errors import InputError
 from ironbench.report import formats
 from ironbench.report.formats.pprof import _varint
 from ironbench.study.labstudy import lab_study
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 
 GO = next(filter(None, map(shutil.which, ("go", "/usr/local/go/bin/go"))), None)
 WAIT = "main;serve;lock;futex_wait_[k];schedule_[k]"
@@ -38,7 +39,7 @@ def test_folded_stacks_are_nanoseconds_per_transaction_by_configuration(found: S
     assert paths[f"{AFTER};engine, waiting;main;serve;lock;futex_wait_[k]"] == pytest.approx(30_000, rel=0.2)
     assert not [path for path in paths if path.startswith(BEFORE) and "burn" in path]
     of_it = sum(count for path, count in paths.items() if path.startswith(BEFORE))
-    (whole,) = (one for one in found.profiles if one.configuration.name == BEFORE)
+    (whole,) = (one for one in found.details.profiles if one.configuration.name == BEFORE)
     assert of_it == pytest.approx(1e9 * sum(node.time_s for node in whole.nodes if node.parent < 0), rel=1e-3)
 
 

@@ -19,7 +19,8 @@ from ironbench.report.cell import TableCell
 from ironbench.report.page import Section
 from ironbench.report.sections import sections
 from ironbench.study.labstudy import lab_study
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 
 LOCK = "main;serve;execute;heap_update;XLogInsert;LWLockAcquire;PGSemaphoreLock;futex_wait_[k];schedule_[k]"
 EVIL = "f<script>alert(1)</script>|`*"
@@ -98,7 +99,7 @@ def test_without_profiles_there_is_no_section() -> None:
     lab = profiled({})
     lab.records = [replace(one, files={}) for one in lab.records]
     study = study_of(lab)
-    assert not study.profiles and "profile" not in {one.id for one in sections(study)}
+    assert not study.details.profiles and "profile" not in {one.id for one in sections(study)}
 
 
 @pytest.mark.parametrize("format", ["html", "md", "text", "csv", "json"])

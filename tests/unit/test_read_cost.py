@@ -11,7 +11,7 @@ from ironbench.model.system import Device
 from ironbench.report.sections import sections
 from ironbench.report.sections.devices import read_cost_table
 from ironbench.study.device_io import read_costs
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.words import THIN
 
 
@@ -37,7 +37,7 @@ def test_what_reading_adds_is_shared_out_among_the_reads_pair_by_pair() -> None:
     assert found.size_bytes.centre == pytest.approx(8192)
     assert found.whole_s is not None and found.whole_s.low == pytest.approx(10e-6), "nobody's time is the same in both"
     (of_both,) = studies([*hot, *cold])
-    row = read_cost_table(replace(of_both, read_costs=(found,))).texts[0]
+    row = read_cost_table(replace(of_both, details=replace(of_both.details, read_costs=(found,)))).texts[0]
     assert [cell.replace(THIN, " ") for cell in row[:3]] == [
         "cold vs. hot",
         "99,950",

@@ -18,7 +18,7 @@ from ironbench.plan import run_file
 from ironbench.report import formats
 from ironbench.report.reproduce import run_command
 from ironbench.study.comparability import unlike
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 
 NEW = Load(duration_s=30.0, warmup_s=5.0, on_error="stop", seed=1, reconnect=1)
 LAB = """question = "What do connections cost?"
@@ -36,7 +36,7 @@ method = "slices"
     [
         ("select-only", "sqlite", "clients of sqlite cannot open new connections"),
         ("select-only", "null", "clients of null cannot open new connections"),
-        ("directory", "slapd", "counts transactions"),
+        ("directory", "slapd", "is a number of transactions"),
         ("populate", "postgres", "does not run scripts"),
         ("tpch", "postgres", "controls its own load"),
     ],

@@ -18,7 +18,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.formats.csv import HEAD
 from ironbench.report.page import Answer, AnswerPoint, Page, Section
 from ironbench.report.sections import sections
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 
 
 def lines(data: bytes) -> list[dict[str, str]]:

@@ -14,7 +14,8 @@ from ironbench.report import formats
 from ironbench.report.document import report as report_of
 from ironbench.report.formats import png as image
 from ironbench.report.sections.curves import curves
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 
 
 def study_of(trials: list[Record]) -> Study:

@@ -8,7 +8,7 @@ from factories import DISK, Shelf, record
 from ironbench.model.system import Choice
 from ironbench.records.work import work_name
 from ironbench.report.sections import sections
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 
 WORK = Choice("directory", {"entries": "10", "job": "mixed", "ldif": "", "weights": "search=1,bind=1"})
 COUNTED = {

@@ -30,7 +30,7 @@ from ironbench.report.headline import headline
 from ironbench.report.sections import sections
 from ironbench.study.archive import EMPTY
 from ironbench.study.compare import compare
-from ironbench.study.study import studies
+from ironbench.study.runstudy import studies
 from ironbench.study.subjects import Subject
 from ironbench.words import clean
 

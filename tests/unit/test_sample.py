@@ -27,8 +27,9 @@ from ironbench.study import target as targets
 from ironbench.study.archive import EMPTY
 from ironbench.study.curve import metrics_of
 from ironbench.study.optimum import SearchResult
+from ironbench.study.runstudy import studies
 from ironbench.study.searched import step
-from ironbench.study.study import Study, studies
+from ironbench.study.study import Study
 from ironbench.study.subjects import counted_in
 from ironbench.study.timelines import percentiles
 

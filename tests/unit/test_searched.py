@@ -29,8 +29,8 @@ from ironbench.report.headline import headline
 from ironbench.report.sections.curves import rates
 from ironbench.study.archive import EMPTY
 from ironbench.study.optimum import SearchResult, most_trials
+from ironbench.study.runstudy import studies
 from ironbench.study.searched import concluded, of_run, step
-from ironbench.study.study import studies
 
 P99 = "response_time_p99_s"
 LIMIT_S = 0.05

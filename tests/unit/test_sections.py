@@ -11,7 +11,8 @@ from factories import Shelf, example
 from labfactory import lab, studied, trials
 
 from ironbench.report import formats, sections
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 
 MODULE = """
 from ironbench.report.charts.base import Table

@@ -103,7 +103,7 @@ def test_a_version_of_a_script_is_compared_whatever_its_file_is_called(names: tu
     slower = [rows[0], (ORDER, 4e-3, 1), rows[2]]
     study = compared({names[0]: rows}, {names[1]: slower})
     assert reason(study) == SlowerStatement(ORDER, 1e-3, 4e-3, "clients")
-    ratios = [one.ratio.ratio for one in study.timed[1].statements if one is not None and one.ratio is not None]
+    ratios = [one.ratio.ratio for one in study.details.timed[1].statements if one is not None and one.ratio is not None]
     assert ratios == pytest.approx([1.0, 4.0, 1.0])
 
 
@@ -115,7 +115,7 @@ def test_a_plan_is_compared_in_another_version_of_the_script_at_another_line() -
     study = compared({"old.sql": [(ORDER, 1e-3, 1)]}, {"new.sql": [(ORDER, 1e-3, 1)]}, insides)
     (found,) = causes(study, study.effects[0].finding)
     assert (found.more, found.less) == (("Seq Scan on orders",), ("Index Scan on orders",))  # type: ignore[union-attr]
-    assert [one.plan.steps for one in study.other_plans] == [("Seq Scan on orders",)]
+    assert [one.plan.steps for one in study.details.other_plans] == [("Seq Scan on orders",)]
 
 
 def test_a_rewritten_query_is_compared_with_the_one_that_it_replaces() -> None:
@@ -138,7 +138,7 @@ def test_renamed_scripts_are_versions_of_those_with_the_same_statements() -> Non
         {"w2.sql": [("begin", 1e-4, 0.5), (INSERT, 1e-3, 0.5)], "r2.sql": [("begin", 1e-4, 0.5), (ORDER, 9e-3, 0.5)]},
     )
     assert reason(study) == SlowerStatement(ORDER, 1e-3, 9e-3, "clients")
-    assert len(study.timed[0].statements) == 4
+    assert len(study.details.timed[0].statements) == 4
 
 
 def served(*rows: tuple[str, float, float], listed_share: float = 1.0) -> ServerUse:
@@ -152,7 +152,9 @@ def served(*rows: tuple[str, float, float], listed_share: float = 1.0) -> Server
 def by_server(old: ServerUse, new: ServerUse) -> Any:
     plan = lab({"script": ("old", "new")}, blocks=6)
     study = studied(plan, trials(plan, {OLD: 1000.0, NEW: 800.0}, 0.01))
-    return reason(replace(study, inside=(replace(old, name=OLD), replace(new, name=NEW))))
+    return reason(
+        replace(study, details=replace(study.details, inside=(replace(old, name=OLD), replace(new, name=NEW))))
+    )
 
 
 def test_of_the_servers_statistics_a_statement_is_new_only_where_they_list_all() -> None:

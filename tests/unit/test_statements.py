@@ -15,7 +15,8 @@ from ironbench.report import formats
 from ironbench.report.breakdown import breakdown_table
 from ironbench.study.explain import explain
 from ironbench.study.labstudy import lab_study
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 from ironbench.words import THIN
 
 ORDER = "select * from orders where id = :id"
@@ -52,7 +53,7 @@ def found() -> Study:
 
 
 def test_commands_are_compared_block_by_block_and_told_apart_by_their_place(found: Study) -> None:
-    first, other = found.timed
+    first, other = found.details.timed
     assert [one.text for one in first.statements if one] == [one.text for one in commands(1.0)]
     slow = other.statements[1]
     assert slow is not None and slow.ratio is not None
@@ -68,7 +69,7 @@ def test_commands_are_compared_block_by_block_and_told_apart_by_their_place(foun
 
 
 def test_of_records_without_their_files_the_statements_in_them_are_shown() -> None:
-    first, other = study({"index=with": FAST, "index=without": SLOW}, evidence=False).timed
+    first, other = study({"index=with": FAST, "index=without": SLOW}, evidence=False).details.timed
     assert [one.text for one in first.statements if one] == [ORDER]
     assert other.statements[0] is not None and other.statements[0].ratio is not None
 
@@ -109,7 +110,7 @@ def test_percentiles_are_of_all_answers_and_of_none_where_some_are_unknown() -> 
     ]
     answers = {one.histogram: SortedHistogram([1e-3] * 75 + [2e-3] * 25) for one in commands(1e-3)}
     for kept, seen in ((answers, 2e-3), ({}, None)):
-        (first, _) = lab_study(plan, records, Kept(records, answers=kept)).timed
+        (first, _) = lab_study(plan, records, Kept(records, answers=kept)).details.timed
         assert first.statements[1] is not None and first.statements[1].percentiles.get("p95_s") == seen
 
 
@@ -123,7 +124,7 @@ class Kept(Shelf):
 
 def test_runs_show_the_times_at_their_peaks() -> None:
     records = [replace(one, statements=commands(1e-3)) for one in example()]
-    first, other = studies(records, Shelf(records))[0].timed
+    first, other = studies(records, Shelf(records))[0].details.timed
     assert first.statements[1] is not None and other.statements[1] is not None
     assert other.statements[1].ratio is not None
 

@@ -255,7 +255,7 @@ def test_wal_syncs_are_compared_by_the_ranges_of_their_passes() -> None:
     from ironbench.report import sections as shown
     from ironbench.report.storage import compared
     from ironbench.study.compare import SystemComparison
-    from ironbench.study.study import studies
+    from ironbench.study.runstudy import studies
 
     passes = [[one_pass("dsync-8k", ios) for ios in counts] for counts in ((1000, 2000, 9000), (900, 4900, 8000))]
     metrics = [figures.metrics(each) for each in passes]
@@ -351,7 +351,7 @@ def test_reads_from_the_device_and_from_the_cache_are_compared_by_size() -> None
 
     from ironbench.report import sections as shown
     from ironbench.report.storage import headline
-    from ironbench.study.study import studies
+    from ironbench.study.runstudy import studies
 
     metrics = {}
     for name, cost_s in (("cost8k-device", 12e-6), ("cost8k-cached", 4e-6)):

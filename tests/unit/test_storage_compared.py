@@ -17,8 +17,8 @@ from ironbench.report import wording
 from ironbench.report.headline import headline
 from ironbench.report.storage import compared, of_lab
 from ironbench.study.compare import SystemComparison, compare
+from ironbench.study.runstudy import studies
 from ironbench.study.storage import any_apart
-from ironbench.study.study import studies
 from ironbench.study.subjects import Subject
 from ironbench.workloads.storage import figures
 from ironbench.workloads.storage.passes import PassResult

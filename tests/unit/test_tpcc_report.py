@@ -12,7 +12,8 @@ from ironbench.report.cell import shown
 from ironbench.report.derived import sentences
 from ironbench.report.headline import headline
 from ironbench.report.sections import tpcc
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 from ironbench.workloads.tpcc import figures
 
 SHARES = {"new-order": 10 / 23, "payment": 10 / 23, "order-status": 1 / 23, "delivery": 1 / 23, "stock-level": 1 / 23}

@@ -17,7 +17,8 @@ from ironbench.report.compare_page import page as comparison
 from ironbench.report.sections.cpu_and_waits import of_parts
 from ironbench.study.compare import compare
 from ironbench.study.lead import leads
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 from ironbench.study.subjects import Subject
 
 UNIT = "queries/h × SF"
@@ -69,7 +70,7 @@ def test_single_runs_claim_no_interval_and_no_trend() -> None:
     assert bars.specification["datasets"]["whiskers"] == []
     assert "interval" not in bars.note
     assert "brackets" not in page.sections(study)[0].lead
-    assert study.against == ()
+    assert study.details.against == ()
 
 
 def test_repeats_show_their_range() -> None:

@@ -38,7 +38,9 @@ def answer(study: Study) -> Answer:
         points = screening.points(study, study.screen, points)
     points[1:1] = [AnswerPoint(text) for text in lab_answer.beside_versions(study.beside_version, study.effects)]
     judged = " ".join(filter(None, (lab_answer.claims(study.claims), *wording.sentences(study.too_little_time))))
-    points += [AnswerPoint(text) for text in (*against_trend_sentences(study.against), *growth(study), judged) if text]
+    points += [
+        AnswerPoint(text) for text in (*against_trend_sentences(study.details.against), *growth(study), judged) if text
+    ]
     disturbances = wording.sentences(one.note for one in study.disturbances)
     noise = lab_answer.noise(study.noise) if study.noise else ""
     too_slow = lab_answer.CALIBRATE if any(effect.too_slow for effect in study.effects) else ""

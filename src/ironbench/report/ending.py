@@ -21,7 +21,8 @@ from ironbench.study.archive import Archive
 from ironbench.study.comparability import left_out, trial_warnings
 from ironbench.study.curve import metrics_of
 from ironbench.study.optimum import SearchResult
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 from ironbench.study.subjects import counted_in
 from ironbench.study.summarise import Summary
 from ironbench.words import counted

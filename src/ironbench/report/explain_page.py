@@ -26,7 +26,8 @@ from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.differences import is_address, telling
 from ironbench.study.explain import Explanation, Measure
 from ironbench.study.labstudy import of_two
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 from ironbench.words import counted, cut, upper_first
 
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
@@ -64,7 +65,7 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
             Section("measures", "Throughput and response times", tables=with_rows(_both(one))),
             Section("scripts", "Scripts", _SCRIPTS, tables=with_rows(scripts(one))),
             *(shown[id] for id in _BELOW if id in shown),
-            profile.section(study.profiles, [one.profile] if one.profile else []),
+            profile.section(study.details.profiles, [one.profile] if one.profile else []),
             Section("io", "I/O", _IO, tables=with_rows(measure_table(one.io))),
             Section("differences", "What differs", tables=_differences(one, everything)),
         ),

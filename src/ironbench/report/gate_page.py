@@ -101,7 +101,7 @@ def page(gate: Gate) -> Page:
     judged = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
     charts = tuple(replace(one, depth=Depth.PAGE) for one in effect_charts(judged))
     changes = [(_name(one), words) for one in gate.comparisons for words in _changes(gate, one)]
-    observed = (OBSERVED,) if gate.study.observed and changes else ()
+    observed = (OBSERVED,) if gate.study.details.observed and changes else ()
     expected = [(one.claim.text, one.verdict.value, _because(one)) for one in gate.claims]
     return Page(
         title=gate.question,

@@ -18,7 +18,8 @@ from ironbench.report.derived import sentences
 from ironbench.study.archive import Archives
 from ironbench.study.comparability import repeated_blocks
 from ironbench.study.labstudy import lab_study
-from ironbench.study.study import Study, studies
+from ironbench.study.runstudy import studies
+from ironbench.study.study import Study
 
 
 def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:

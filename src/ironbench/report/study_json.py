@@ -27,6 +27,8 @@ def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:
 def document(study: Study) -> dict[str, Any]:
     """Returns the fields of one study: for a lab the question first, then the answer, then the numbers."""
     fields: dict[str, Any] = plain_value(study)
+    fields |= fields.pop("details")
+    fields |= {name: plain_value(getattr(study, name)) for name in ("skipped", "searched", "waterfalls", "dropped")}
     for one, part in zip(fields["parts"], study.parts, strict=True):
         one["command"] = run_command(part.subject.records)
         one["standing"] = _standing(part)

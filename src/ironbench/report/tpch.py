@@ -162,7 +162,7 @@ def _answers(study: Study) -> Iterator[str]:
 
 def sections(study: Study) -> list[Section]:
     """Returns the figures, and then the queries: charts for several systems, a table for a single system."""
-    alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else against_trend_tables(study.against)
+    alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else against_trend_tables(study.details.against)
     merits = (("", table(study)),)
     several = any(summary.n > 1 for part in study.parts for summary in part.metrics.values())
     lead = _LEAD + (_RANGES if several else "")
@@ -171,7 +171,7 @@ def sections(study: Study) -> list[Section]:
         Section(
             "tpch-queries",
             "Query by query",
-            charts=tuple(by_query(study.queries)),
+            charts=tuple(by_query(study.details.queries)),
             tables=alone,
             sentences=tuple(_planning(study)),
             printed_at_end=True,

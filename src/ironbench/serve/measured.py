@@ -96,7 +96,7 @@ def _report(
 ) -> HTMLResponse:
     from ironbench.report.derived import sentences
     from ironbench.report.document import report
-    from ironbench.study.study import studies
+    from ironbench.study.runstudy import studies
 
     pages = [(f"study{place}", report(one)) for place, one in enumerate(studies(found, archive, sentences(found)))]
     charts: dict[str, dict[str, Any]] = {}

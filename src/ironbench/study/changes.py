@@ -45,13 +45,17 @@ class StatementChanges:
 
 def changes(study: Study) -> Iterator[StatementChanges]:
     """Yields the changes of each configuration whose statements were timed, relative to the first configuration."""
-    for other in study.timed[1:]:
-        yield StatementChanges(study.timed[0].name, other.name, tuple(_changes(study, study.timed[0], other)))
+    for other in study.details.timed[1:]:
+        yield StatementChanges(
+            study.details.timed[0].name, other.name, tuple(_changes(study, study.details.timed[0], other))
+        )
 
 
 def _changes(study: Study, first: StatementTimings, other: StatementTimings) -> list[StatementChange]:
     plans = {
-        (file_name(one.plan.script), one.plan.number): one.words for one in study.other_plans if one.name == other.name
+        (file_name(one.plan.script), one.plan.number): one.words
+        for one in study.details.other_plans
+        if one.name == other.name
     }
     pairs = [pair for pair in zip(first.statements, other.statements, strict=True) if pair != (None, None)]
     times = [(_per_transaction(first, before), _per_transaction(other, after)) for before, after in pairs]

@@ -33,20 +33,17 @@ from ironbench.study.ceiling import Baseline, baseline_of, ceilings
 from ironbench.study.claims import JudgedClaim, judged
 from ironbench.study.comparability import disturbances, left_out, trial_warnings
 from ironbench.study.curve import MOST_POOLED, metrics_of
-from ironbench.study.device_io import read_costs, role_latencies, stored_on
+from ironbench.study.details import details
+from ironbench.study.device_io import stored_on
 from ironbench.study.differences import chosen, completed, differences, facts, shared
 from ironbench.study.explain import Explanation, explain, observed_of
 from ironbench.study.factors import Contrast, contrasts, interactions, levels
 from ironbench.study.findings import findings, highest_floor
 from ironbench.study.growth import growths
-from ironbench.study.inside import other_plans, uses
 from ironbench.study.looks import at, earlier
-from ironbench.study.profile import profile
-from ironbench.study.queries import against, queries
 from ironbench.study.same_load import fell_behind, same_loads, too_little_time
 from ironbench.study.screen import of_confirmation, screen
 from ironbench.study.shares import compared_blocks
-from ironbench.study.statements import times
 from ironbench.study.study import CellResults, Effect, Round, Study, script_texts
 from ironbench.study.subjects import (
     counted_in,
@@ -55,7 +52,6 @@ from ironbench.study.subjects import (
     usable_cores,
 )
 from ironbench.study.versions import beside_version
-from ironbench.study.workers import by_worker
 
 _Subject = TypeVar("_Subject", Configuration, Contrast)
 
@@ -108,28 +104,13 @@ def lab_study(
     deciding = [finding for finding in results if finding.decides or finding.cell not in at_rates]
     effects = _effects(lab, deciding, settled)
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
+    usable, observed = [cell for cell in cells if cell.usable], _observed(records)
     by_cell = {cell.name: flat for cell, flat in zip(cells, known, strict=True) if cell.usable}
-    baselines = {cell.name: baseline_of(cell.time, cell.usable) for cell in cells if cell.usable}
-    found_ceilings = tuple(
-        ceilings(
-            [effect.finding for effect in own],
-            lab,
-            baselines,
-            by_cell,
-        )
-    )
-    usable = [(cell.name, cell.usable) for cell in cells if cell.usable]
-    observed = _observed(records)
-    seen = [(name, observed.get(name, own)) for name, own in usable]
-    # In a lab with slices, either every block timed statements, because the lab requests it, or only the trials with
-    # observers did.
-    timed_in_blocks = not observed or any(record.statements for _, own in usable for record in own)
-    by_query = queries(usable)
+    baselines = {cell.name: baseline_of(cell.time, cell.usable) for cell in usable}
     return Study(
         lab=lab,
         work=work_names(setup.choice for setup in measured),
         cells=cells,
-        skipped=tuple((setup.cell.name, setup.skipped) for setup in lab.setups if setup.skipped),
         effects=tuple(own),
         claimed=tuple(effect for effect in effects if effect.finding.decides and effect not in own),
         others=tuple(effect for effect in effects if not effect.finding.decides),
@@ -140,33 +121,24 @@ def lab_study(
         look=stage,
         earlier=_earlier(lab, records, settled, stage),
         growths=growths(lab, [(cell.setup, cell.usable) for cell in cells], archive),
-        ceilings=found_ceilings,
+        ceilings=tuple(ceilings([effect.finding for effect in own], lab, baselines, by_cell)),
         beside_version=beside_version(
             [(one.finding.cell, one.finding.baseline) for one in own],
             by_cell,
-            {cell.name: archive.engine(cell.usable[0].engine).get("lacks") for cell in cells if cell.usable},
+            {cell.name: archive.engine(cell.usable[0].engine).get("lacks") for cell in usable},
         ),
-        explanations=(explained := _explanations(own, cells, observed, archive)),
-        waterfalls=tuple(one.waterfall for one in explained if one.waterfall),
-        queries=by_query,
-        against=against(by_query, usable, archive),
-        levels=levels(lab, usable, archive),
-        role_latencies=role_latencies(usable),
-        read_costs=read_costs(usable),
+        explanations=_explanations(own, cells, observed, archive),
+        details=details(
+            [(cell.configuration, cell.usable) for cell in usable], archive, in_blocks=True, observed=observed
+        ),
+        levels=levels(lab, [(cell.name, cell.usable) for cell in usable], archive),
         scripts=script_texts(settled, archive),
-        timed=times(usable if timed_in_blocks else seen, archive, in_blocks=timed_in_blocks),
-        workers=by_worker(usable, archive),
-        inside=(used := uses(seen, archive)),
-        observed=tuple(record for own in observed.values() for record in own),
-        other_plans=other_plans(used),
-        profiles=tuple(one for cell in cells if (one := profile(cell.configuration, cell.usable, archive)) is not None),
         noise=highest_floor(noise, lab.method.metric, settled),
         differences=differences(known),
         shared=shared(known),
         disturbances=disturbances(
             (cell.configuration, [record for record in cell.usable if record.id in judged_ids]) for cell in cells
         ),
-        dropped=tuple(dict.fromkeys(one for effect in own for one in effect.finding.dropped)),
         left_out=left_out(settled),
         warnings=(
             *(note("record-unreadable", fault=fault) for fault in faults),
@@ -184,7 +156,6 @@ def lab_study(
         trials=sum(record.status is not Status.CUT_SHORT for record in settled)
         + (screened.trials if screened and lab.comparisons else 0),
         screen=screened,
-        searched=tuple(setup for setup in lab.setups if setup.best),
         missing=len(missing) or (screened.missing if screened else 0),
     )
 

@@ -96,7 +96,7 @@ class _Executions:
 
 
 def _by_clients(study: Study, finding: Finding) -> AddedTime | None:
-    sides = {one.name: one for one in study.timed}
+    sides = {one.name: one for one in study.details.timed}
     if not {finding.cell, finding.baseline} <= sides.keys():
         return None
     own, other = sides[finding.cell], sides[finding.baseline]
@@ -110,7 +110,7 @@ def _timed(side: StatementTimings) -> Iterator[_Executions | None]:
 
 
 def _by_server(study: Study, finding: Finding) -> AddedTime | None:
-    sides = {one.name: one for one in study.inside}
+    sides = {one.name: one for one in study.details.inside}
     if not {finding.cell, finding.baseline} <= sides.keys():
         return None
     own, other = _called(sides[finding.cell]), _called(sides[finding.baseline])
@@ -173,7 +173,7 @@ def _runs_more_often(after: _Executions, before: _Executions) -> bool:
 
 
 def _plans(study: Study, finding: Finding) -> Iterator[OtherPlanSteps]:
-    sides = {one.name: one.plans for one in study.inside}
+    sides = {one.name: one.plans for one in study.details.inside}
     if not {finding.cell, finding.baseline} <= sides.keys():
         return
     for after, before in same_commands(sides[finding.cell], sides[finding.baseline]):

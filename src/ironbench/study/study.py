@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ironbench.model.lab import VALUE, Configuration
-from ironbench.model.note import Note, NoteRange, note
-from ironbench.model.purpose import Purpose
-from ironbench.model.record import Record, machine_of
-from ironbench.model.sample import IN_TABLES, too_few
-from ironbench.records.work import work_name
+from ironbench.model.note import Note, note
+from ironbench.model.record import Record
 from ironbench.study import timelines
-from ironbench.study.archive import EMPTY, Archive
-from ironbench.study.balance import SizingRatio, balance
-from ironbench.study.claims import JudgedClaim, requirement
-from ironbench.study.comparability import left_out, trial_warnings, unlike
-from ironbench.study.compare import ComparedMetric, standing
-from ironbench.study.curve import MOST_POOLED, NOT_POOLED, LittlesLaw, ThroughputCurve, curve, little, shortfall
-from ironbench.study.device_io import Distribution, ReadCost, RoleLatency, distributions, read_costs, role_latencies
-from ironbench.study.differences import Difference, differences, facts, shared
-from ironbench.study.inside import OtherPlan, ServerUse, other_plans, uses
-from ironbench.study.profile import profile
-from ironbench.study.profiled import Profile
-from ironbench.study.queries import ContraryQuery, Queries, against, queries
-from ironbench.study.rate import clients_asked, of_one_system
-from ironbench.study.scaling import Scaling, scalings
-from ironbench.study.searched import RunSearch, of_runs
-from ironbench.study.shares import Shares, budgets, main_events, waits
-from ironbench.study.statements import StatementTimings, times
+from ironbench.study.archive import Archive
+from ironbench.study.balance import SizingRatio
+from ironbench.study.claims import JudgedClaim
+from ironbench.study.compare import ComparedMetric
+from ironbench.study.curve import LittlesLaw, ThroughputCurve
+from ironbench.study.device_io import Distribution
+from ironbench.study.differences import Difference
+from ironbench.study.rate import of_one_system
+from ironbench.study.scaling import Scaling
+from ironbench.study.searched import RunSearch
+from ironbench.study.shares import Shares
 from ironbench.study.subjects import (
     Subject,
-    by_work,
     counted_in,
-    machine_cores,
     streams,
-    subjects,
-    usable_cores,
 )
 from ironbench.study.summarise import Summary
-from ironbench.study.timelines import LoadCourse, course
-from ironbench.study.workers import Workers, by_worker
+from ironbench.study.timelines import LoadCourse
 
 if TYPE_CHECKING:
     from ironbench.model.finding import Conclusion, Finding, Noise
@@ -50,6 +36,7 @@ if TYPE_CHECKING:
     from ironbench.study.bottleneck import TimeSpent
     from ironbench.study.ceiling import Ceiling
     from ironbench.study.comparability import Disturbance
+    from ironbench.study.details import TrialDetails
     from ironbench.study.explain import Explanation
     from ironbench.study.factors import Contrast, FactorInteraction, FactorValues
     from ironbench.study.growth import Growth
@@ -187,31 +174,11 @@ class Study:
     """Facts that differ, with one value for each system or configuration."""
     shared: dict[str, str]
     """Facts that all subjects or configurations have in common."""
-    queries: Queries | None
-    """Times of single queries; None if the work does not consist of queries."""
-    against: tuple[ContraryQuery, ...]
-    """Queries that go against the trend, with differences between their plans."""
-    role_latencies: tuple[RoleLatency, ...]
-    """I/O latency by role; empty if no device was emulated."""
-    read_costs: tuple[ReadCost, ...]
-    """CPU time per read on real devices, if one configuration reads data that another configuration has cached."""
+    details: TrialDetails
+    """Details of the trials; for runs, of those at the peak."""
     scripts: tuple[tuple[str, str], ...]
     """Name and text of every script that was run."""
 
-    timed: tuple[StatementTimings, ...] = ()
-    """Times of commands in scripts, if they were recorded; for runs, at the peak."""
-    workers: tuple[Workers, ...] = ()
-    """Results by worker; for runs, at the peak. Empty without separate workers."""
-    inside: tuple[ServerUse, ...] = ()
-    """Server statistics of the trials; for runs, at the peak. For labs that use slices, the statistics are from the
-    trials in `observed`."""
-    observed: tuple[Record, ...] = ()
-    """For labs that use slices: the trials with observers and statement times, one per configuration. No finding uses
-    these trials."""
-    other_plans: tuple[OtherPlan, ...] = ()
-    """Commands for which a plan differs from the first system's plan."""
-    profiles: tuple[Profile, ...] = ()
-    """Profiles of the configurations or systems; for runs, at the peak."""
     parts: tuple[SubjectResults, ...] = ()
     """For runs: the systems with their results."""
     scalings: tuple[Scaling, ...] = ()
@@ -228,8 +195,6 @@ class Study:
     """The declared lab; None for runs."""
     cells: tuple[CellResults, ...] = ()
     """Configurations of the lab that could be measured, in declared order."""
-    skipped: tuple[tuple[str, str], ...] = ()
-    """Configurations that could not be measured, with reasons."""
     effects: tuple[Effect, ...] = ()
     """The lab's declared comparisons of its declared metric, which have verdicts."""
     claimed: tuple[Effect, ...] = ()
@@ -257,23 +222,37 @@ class Study:
     """For comparisons of versions or engines: further differences, such as build features and defaults."""
     explanations: tuple[Explanation, ...] = ()
     """For the first comparisons: explanations of the difference, from throughput down to configuration."""
-    waterfalls: tuple[Waterfall, ...] = ()
-    """For the first comparisons: how much each part of a transaction's time contributes to the difference."""
     levels: FactorValues | None = None
     """For a full design of two factors: results by factor values."""
     noise: Noise | None = None
     """Highest known run-to-run variation of this machine for the lab's metric and work."""
     disturbances: tuple[Disturbance, ...] = ()
-    dropped: tuple[Note, ...] = ()
-    """Blocks left out of the paired analysis, and why."""
     left_out: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
     screen: Screen | None = None
     """For a lab with a screening design: the result of the screen. All other fields are then about the confirmation."""
-    searched: tuple[Setup, ...] = ()
-    """Configurations whose load was chosen by a search."""
     missing: int = 0
     """Number of unfinished trials in the started stages."""
+
+    @property
+    def skipped(self) -> tuple[tuple[str, str], ...]:
+        """Configurations of the lab that could not be measured, with reasons."""
+        return tuple((setup.cell.name, setup.skipped) for setup in self.lab.setups if setup.skipped) if self.lab else ()
+
+    @property
+    def searched(self) -> tuple[Setup, ...]:
+        """Configurations whose load was chosen by a search."""
+        return tuple(setup for setup in self.lab.setups if setup.best) if self.lab else ()
+
+    @property
+    def waterfalls(self) -> tuple[Waterfall, ...]:
+        """For the first comparisons: how much each part of a transaction's time contributes to the difference."""
+        return tuple(one.waterfall for one in self.explanations if one.waterfall)
+
+    @property
+    def dropped(self) -> tuple[Note, ...]:
+        """Blocks left out of the paired analysis, and why."""
+        return tuple(dict.fromkeys(one for effect in self.effects for one in effect.finding.dropped))
 
     @property
     def counts(self) -> tuple[str, str]:
@@ -352,163 +331,7 @@ class Study:
         return tuple(effect for effect in self.effects if effect.finding.conclusion is conclusion)
 
 
-def studies(
-    records: Sequence[Record], archive: Archive = EMPTY, derived: Mapping[str, str] | None = None
-) -> tuple[Study, ...]:
-    """Returns one study for each work among `records`.
-
-    `derived`: for a workload, the statement that must accompany its results.
-    """
-    return tuple(_study(group, archive, derived or {}) for group in by_work(records))
-
-
-def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, str]) -> Study:
-    systems = _rates_ascending(subjects(records))
-    pool_points = len(records) <= MOST_POOLED
-    curves = [curve(subject, archive, pool_points=pool_points) for subject in systems]
-    searches = of_runs(records, archive)
-    events = main_events([record for subject in systems for record in subject.usable])
-    first_peak = next((one for one in curves if one.peak), None)
-    parts = tuple(
-        _results(subject, own, None if own is first_peak else first_peak, events, archive)
-        for subject, own in zip(systems, curves, strict=True)
-    )
-    clients = clients_asked([part.subject.records for part in parts])
-    known = [own | facts(_reference(part), archive) for own, part in zip(clients, parts, strict=True)]
-    usable = [(subject.name, subject.usable) for subject in systems if subject.usable]
-    at_peaks = [(part.name, part.curve.main.trials) for part in parts if part.curve.main]
-    return Study(
-        work=work_name(records[0].choice),
-        derived=derived.get(records[0].choice.workload, ""),
-        started_at=min(record.started_at for record in records),
-        trials=len(records),
-        differences=differences(known),
-        shared=shared(known),
-        queries=(by_query := queries(usable, in_blocks=False)),
-        against=against(by_query, usable, archive),
-        role_latencies=role_latencies(at_peaks),
-        read_costs=read_costs(at_peaks),
-        scripts=script_texts(records, archive),
-        timed=times(at_peaks, archive, in_blocks=False),
-        workers=by_worker(at_peaks, archive),
-        inside=(used := uses(at_peaks, archive)),
-        other_plans=other_plans(used),
-        profiles=tuple(
-            one for name, trials in at_peaks if (one := profile(Configuration(name), trials, archive)) is not None
-        ),
-        parts=parts,
-        scalings=scalings(
-            [(part.name, [trial for point in part.curve.points for trial in point.trials]) for part in parts]
-        ),
-        unlike=_unlike(systems),
-        footnotes=(*_footnotes(records, searches), *(() if pool_points else (NOT_POOLED,))),
-        run_searches=searches,
-        requirements=_required(systems),
-    )
-
-
-def _rates_ascending(systems: Sequence[Subject]) -> tuple[Subject, ...]:
-    """Sorts the subjects of each open-loop system by rate, because a search measures rates in a different order. The
-    order of systems is unchanged."""
-
-    def place(subject: Subject) -> tuple[int, float]:
-        own = subject.records[0]
-        first = next(at for at, one in enumerate(systems) if one is subject or of_one_system(own, one.records[0]))
-        return first, own.cell.load.rate or 0.0
-
-    return tuple(sorted(systems, key=place))
-
-
-def _required(systems: Sequence[Subject]) -> tuple[RequiredOfPart, ...]:
-    """Judges the requirements that the last run of each system declared, over the trials of that run."""
-    found = []
-    for subject in systems:
-        last = subject.records[-1]
-        own = [record for record in subject.records if record.series == last.series]
-        found += [RequiredOfPart(subject.name, requirement(claim, own)) for claim in last.requirements]
-    return tuple(found)
-
-
-def _footnotes(records: Sequence[Record], searches: Sequence[RunSearch] = ()) -> tuple[Note, ...]:
-    """Returns the footnotes to the tables of a run."""
-    notes = [*too_few([one for one in records if one.status.comparable], counted_in(records)[1], IN_TABLES)]
-    loads = [record.cell.load for record in records]
-    one, many = counted_in(records)
-    if any(load.rate is None for load in loads):
-        notes.append(note("closed-loop", unit=one))
-    if any(load.rate is not None for load in loads):
-        notes.append(note("open-loop", unit=one, units=many))
-    concluded = {one.series: one.result.note for one in searches}
-    # If a search has no computed result, the result in its records is used. In old records, this is a sentence.
-    recorded = [one.search_result for one in records if one.search_result and one.series not in concluded]
-    notes += [note("search-found", result=result) for result in dict.fromkeys([*concluded.values(), *recorded])]
-    if any(record.purpose == Purpose.CONFIRMATION for record in records):
-        kinds = {"peak" if load.rate is None else "rate" for load in loads}
-        notes += [note("confirmed", what=what) for what in sorted(kinds)]
-    if any(record.budget.emulation > 0 for record in records):
-        most = max(record.budget.emulation for record in records)
-        notes.append(note("emulation-cost", cpu_share=most))
-    delayed = [record for record in records if "added_latency_s" in record.metrics and record.system.latency_s]
-    if delayed:
-        declared_s = [record.system.latency_s or 0.0 for record in delayed]
-        added_s = [record.metrics["added_latency_s"] for record in delayed]
-        cores = max(record.metrics["relay_cpu_cores"] for record in delayed)
-        notes.append(note("latency-added", declared_s=_range(declared_s), added_s=_range(added_s), cores=cores))
-    return tuple(notes)
-
-
-def _range(values: Sequence[float]) -> NoteRange:
-    return NoteRange(min(values), max(values))
-
-
-def _unlike(systems: Sequence[Subject]) -> tuple[Note, ...]:
-    """Returns notes on differences between the first system and each other system. If the first system was also
-    measured at the other system's rate, the trials at this rate are compared."""
-    notes: dict[Note, None] = {}
-    own = [one for one in systems if one is systems[0] or of_one_system(one.records[0], systems[0].records[0])]
-    for other in systems[1:]:
-        rate, same = other.records[0].cell.load.rate, other in own
-        first = next((one for one in own if not same and one.records[0].cell.load.rate == rate), systems[0])
-        notes.update(dict.fromkeys(unlike(first.usable, other.usable, same)))
-    return tuple(notes)
-
-
 def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str, str], ...]:
     """Returns name and text of every script of these trials, each once."""
     keys = dict.fromkeys(script for record in records for script in record.scripts.items())
     return tuple((name, text) for name, key in keys if (text := archive.script(key)))
-
-
-def _results(
-    subject: Subject, own: ThroughputCurve, first: ThroughputCurve | None, events: Sequence[str], archive: Archive
-) -> SubjectResults:
-    at_peak = own.main.trials if own.main else ()
-    # The peak is chosen by throughput and not by shares of time, so for shares of time, sweep trials are as valid as
-    # confirmation trials.
-    bars = [(clients, [one for one in subject.usable if one.cell.load.clients == clients]) for clients in own.clients]
-    open_loop = subject.records[0].cell.load.rate is not None
-    reference = (at_peak or subject.records)[0]
-    machine, engine = archive.machine(machine_of(reference)), archive.engine(reference.engine)
-    line = timelines.timeline(timelines.typical(at_peak), archive) if at_peak else None
-    return SubjectResults(
-        subject=subject,
-        curve=own,
-        standing=(compared := standing(own, first) if first else None),
-        reference=first.name if first and compared else "",
-        timeline=line,
-        course=course(timelines.typical(at_peak), line) if line else None,
-        response=timelines.percentiles(at_peak, archive),
-        service=timelines.percentiles(at_peak, archive, "service_time") if open_loop else None,
-        budgets=budgets(bars),
-        waits=waits(bars, events),
-        balance=balance(at_peak, machine, engine) if at_peak else (),
-        cores=usable_cores(reference, machine_cores(machine)),
-        little=little(timelines.typical(at_peak)) if at_peak else None,
-        warnings=(*trial_warnings(subject.records), *shortfall(own)),
-        left_out=left_out(subject.records),
-        device_io=distributions(at_peak, archive),
-    )
-
-
-def _reference(part: SubjectResults) -> Record:
-    return (part.curve.main.trials if part.curve.main else part.subject.records)[0]

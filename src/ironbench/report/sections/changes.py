@@ -33,7 +33,7 @@ def sections(study: Study) -> Iterator[Section]:
     tables = tuple(
         (f"From {_name(study, one.before)} to {_name(study, one.after)}", _table(one)) for one in changes(study)
     )
-    lead = f"{_LEAD} {OBSERVED}" if study.observed else _LEAD
+    lead = f"{_LEAD} {OBSERVED}" if study.details.observed else _LEAD
     yield Section("changes", "What changed, by statement", lead, tables=tables)
 
 

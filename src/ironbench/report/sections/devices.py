@@ -51,7 +51,10 @@ def role_latency(study: Study) -> list[Chart]:
             _role_table(study),
             wide=True,
         ),
-        [Bar(device_role(one.what), label(study.configuration(one.name)), one.mean_s) for one in study.role_latencies],
+        [
+            Bar(device_role(one.what), label(study.configuration(one.name)), one.mean_s)
+            for one in study.details.role_latencies
+        ],
     )
 
 
@@ -65,7 +68,7 @@ def _role_table(study: Study) -> Table:
             centre(one.per_s, "1/s"),
             centre(one.size_bytes, "bytes"),
         )
-        for one in study.role_latencies
+        for one in study.details.role_latencies
     )
     head = ("I/O", "mean incl. kernel queue", "range", "p99 excl. kernel queue", "IOPS", "mean size")
     return Table(head, rows, numbers=True)
@@ -191,7 +194,7 @@ def read_cost_table(study: Study) -> Table:
             _cost(one.whole_s),
             TableCell(one.engine_s.centre * 1e9 / one.size_bytes.centre, "s") if one.size_bytes.centre > 0 else ABSENT,
         )
-        for one in study.read_costs
+        for one in study.details.read_costs
     )
     head = (
         "from the device vs. cached",

@@ -47,9 +47,11 @@ _TABLES = (
 
 
 def sections(study: Study) -> Iterator[Section]:
-    observed = f" {OBSERVED}" if study.observed else ""
+    observed = f" {OBSERVED}" if study.details.observed else ""
     sentences = tuple(
-        _with_names((_label(study, one.name), text) for one in study.inside for text in wording.texts(one.notes))
+        _with_names(
+            (_label(study, one.name), text) for one in study.details.inside for text in wording.texts(one.notes)
+        )
     )
     yield Section(
         "server-statements",
@@ -82,7 +84,7 @@ def _placed(title: str, study: Study) -> str:
 
 def by_statement(study: Study) -> list[Chart]:
     """Draws server time per transaction: a bar for each system or configuration, with a part for each statement."""
-    known = [one for one in study.inside if one.statements and one.counted.transactions]
+    known = [one for one in study.details.inside if one.statements and one.counted.transactions]
     if not known:
         return []
     totals: dict[str, float] = {}
@@ -138,7 +140,7 @@ def statement_tables(study: Study) -> Iterator[tuple[str, Table]]:
         *("statement", "% of time", "calls", "mean", "% I/O", "rows", "rows examined", "read"),
         *("temp files", "temp tables", "WAL"),
     )
-    for one in study.inside:
+    for one in study.details.inside:
         rows = tuple(_statement(one, statement) for statement in one.statements[:_SHOWN])
         if rows:
             yield f"{_label(study, one.name)} (rows and bytes per call)", _without_empty(head, rows)
@@ -172,7 +174,7 @@ def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
 def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
     """Yields a table with the mean time of each statement in every system or configuration, and the ratio to the first
     one."""
-    known = [one for one in study.inside if one.statements]
+    known = [one for one in study.details.inside if one.statements]
     if not 1 < len(known) <= _SIDE_BY_SIDE:
         return
     means = [{own.text: own.time_s / own.calls for own in one.statements} for one in known]
@@ -202,15 +204,15 @@ def plan_tables(study: Study) -> Iterator[tuple[str, Table]]:
             _label(study, one.name),
             f"{wording.text(one.words)} (compared with {_label(study, one.baseline_name)})",
         )
-        for one in study.other_plans
+        for one in study.details.other_plans
     )
     if rows:
         yield "Plans that differ", Table(("command", "where", "difference"), rows, words=True)
 
 
 def plan_sentences(study: Study) -> Iterator[str]:
-    known = [one for one in study.inside if any(plan.steps for plan in one.plans)]
-    if len(known) > 1 and not study.other_plans:
+    known = [one for one in study.details.inside if any(plan.steps for plan in one.plans)]
+    if len(known) > 1 and not study.details.other_plans:
         yield "All plans have the same steps."
     for one in known:
         if one.varied:
@@ -221,7 +223,7 @@ def plan_sentences(study: Study) -> Iterator[str]:
 def executed(study: Study) -> Iterator[tuple[str, Table]]:
     """Yields a table of the executed plans that the server wrote to its own log."""
     rows = []
-    for one in study.inside:
+    for one in study.details.inside:
         asked = {(plan.script, plan.number): plan for plan in one.plans}
         for own in one.executed:
             before = asked.get((own.script, own.number))
@@ -239,7 +241,7 @@ def executed(study: Study) -> Iterator[tuple[str, Table]]:
 def unplanned(study: Study) -> Iterator[tuple[str, Table]]:
     rows = (
         (_label(study, one.name), (cut(plan.statement, _WIDTH), plan.failed))
-        for one in study.inside
+        for one in study.details.inside
         for plan in one.plans
         if plan.failed
     )
@@ -251,7 +253,7 @@ def unplanned(study: Study) -> Iterator[tuple[str, Table]]:
 def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
     """Yields all plans of the first system, the slowest executed plans of every system, and those plans of other
     systems that differ from the first system's."""
-    known = [one for one in study.inside if any(plan.text for plan in one.plans)]
+    known = [one for one in study.details.inside if any(plan.text for plan in one.plans)]
     if not known:
         return
     yield f"Plans, {_label(study, known[0].name)}", "\n\n".join(_plan(plan) for plan in known[0].plans if plan.text)
@@ -259,7 +261,7 @@ def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
         if slowest := [f"-- {own.script}, command {own.number}: {own.statement}\n{own.text}" for own in one.executed]:
             yield f"Slowest executed plans, {_label(study, one.name)}", "\n\n".join(slowest)
     for one in known[1:]:
-        own = [_plan(other.plan) for other in study.other_plans if other.name == one.name]
+        own = [_plan(other.plan) for other in study.details.other_plans if other.name == one.name]
         if own:
             yield f"Plans that differ, {_label(study, one.name)}", "\n\n".join(own)
 
@@ -282,7 +284,7 @@ def use_tables(study: Study) -> Iterator[tuple[str, Table]]:
     )
     more = ("HOT updates", "cache hits", "dead tuples before", "dead tuples after", "size", "growth", "vacuums")
     of_index = ("index", "table", time, "scans", "rows", "cache hits", "read")
-    for one in study.inside:
+    for one in study.details.inside:
         if tables := [_table(one, own) for own in one.tables[:_SHOWN]]:
             yield f"Tables, {_label(study, one.name)}", _without_empty((*head, *more), tables)
         if indexes := [_index(one, own) for own in one.indexes[:_SHOWN]]:
@@ -342,7 +344,9 @@ def _hits(hit: float, read: float) -> TableCell | Missing:
 
 def missing(study: Study) -> Table:
     reasons = (
-        (_label(study, one.name), (own.what, own.why, own.remedy)) for one in study.inside for own in one.missing
+        (_label(study, one.name), (own.what, own.why, own.remedy))
+        for one in study.details.inside
+        for own in one.missing
     )
     rows = [(*value, names) for value, names in by_value(reasons)]
     if all(names == EVERYWHERE for *_, names in rows):

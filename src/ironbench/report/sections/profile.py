@@ -24,7 +24,7 @@ _RANKS = (0, 0, 3, 3, 0, 0, 4, 2, 0)
 
 
 def sections(study: Study) -> Iterator[Section]:
-    yield section(study.profiles, [one.profile for one in study.explanations if one.profile])
+    yield section(study.details.profiles, [one.profile for one in study.explanations if one.profile])
 
 
 def section(profiles: Sequence[Profile], comparisons: Sequence[ProfileComparison]) -> Section:

@@ -19,14 +19,14 @@ PLACE = 700
 
 def sections(study: Study) -> Iterator[Section]:
     # If there is a single query, the rest of a lab's report already contains everything about it.
-    alone = study.lab is not None and (study.queries is None or len(study.queries.names) < 2)
+    alone = study.lab is not None and (study.details.queries is None or len(study.details.queries.names) < 2)
     charts = () if alone else (*by_query(_labelled(study)), *value_queries(study.levels))
-    yield Section("queries", "Query by query", charts=charts, tables=against_trend_tables(study.against))
+    yield Section("queries", "Query by query", charts=charts, tables=against_trend_tables(study.details.against))
 
 
 def _labelled(study: Study) -> Queries | None:
     """Returns the queries with configurations named in words: `WAL on ssd` instead of `log=ssd`."""
-    if study.queries is None:
+    if study.details.queries is None:
         return None
-    subjects = (replace(one, name=label(study.configuration(one.name))) for one in study.queries.subjects)
-    return replace(study.queries, subjects=tuple(subjects))
+    subjects = (replace(one, name=label(study.configuration(one.name))) for one in study.details.queries.subjects)
+    return replace(study.details.queries, subjects=tuple(subjects))

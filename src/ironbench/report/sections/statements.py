@@ -35,33 +35,36 @@ _NO_VERDICT = f"Each ratio has its own {CI} and carries no verdict: among many r
 
 def sections(study: Study) -> Iterator[Section]:
     title = f"Response time by statement, {wording.text(study.place)}" if study.parts else "Response time by statement"
-    tables = (*side_by_side(study), *((label(study.configuration(one.name)), _table(one)) for one in study.timed))
+    tables = (
+        *side_by_side(study),
+        *((label(study.configuration(one.name)), _table(one)) for one in study.details.timed),
+    )
     by_slices = any(record.statements for cell in study.cells for record in cell.usable)
-    lead = f"{_LEAD} {OBSERVED}" if study.observed and not by_slices else _LEAD
+    lead = f"{_LEAD} {OBSERVED}" if study.details.observed and not by_slices else _LEAD
     yield Section("statements", title, lead, tables=tables, sentences=tuple(sentences(study)), printed_at_end=True)
 
 
 def sentences(study: Study) -> Iterator[str]:
-    if not study.timed:
+    if not study.details.timed:
         return
-    names = [one.name for one in study.timed]
+    names = [one.name for one in study.details.timed]
     every = [part.name for part in study.parts] or [cell.name for cell in study.cells if cell.usable]
     if untimed := [name for name in every if name not in names]:
         where = listed([label(study.configuration(name)) for name in untimed])
         yield f"The statements of {where} were not timed, because report_per_statement is off."
-    apart = list(sure(study.timed))
+    apart = list(sure(study.details.timed))
     for name in dict.fromkeys(name for name, _, _ in apart):
         own = [f"{_title(one, 60)} {_ratio(ratio)}" for other, one, ratio in apart if other == name]
         more = f"; and {len(own) - _NAMED} more" if len(own) > _NAMED else ""
         sides = " relative to ".join(label(study.configuration(one)) for one in (name, names[0]))
         yield f"Response times of {sides}: {'; '.join(own[:_NAMED])}{more}."
-    if any(one is not None and one.ratio is not None for subject in study.timed for one in subject.statements):
+    if any(one is not None and one.ratio is not None for subject in study.details.timed for one in subject.statements):
         yield _NO_VERDICT
 
 
 def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
     """Returns the mean time of each command in every system, and its ratio to the first system's."""
-    subjects = study.timed
+    subjects = study.details.timed
     if not 1 < len(subjects) <= _SIDE_BY_SIDE:
         return
     rows = []

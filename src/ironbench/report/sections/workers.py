@@ -22,7 +22,7 @@ _LEAD = (
 
 
 def sections(study: Study) -> Iterator[Section]:
-    named = [(label(study.configuration(one.name)), one) for one in study.workers]
+    named = [(label(study.configuration(one.name)), one) for one in study.details.workers]
     tables = tuple((name, _table(one)) for name, one in named)
     yield Section(
         "workers", "Workers", _LEAD, tables=tables, sentences=tuple(sentence(name, one) for name, one in named)

@@ -1,0 +1,83 @@
+"""Details of the trials of a run or a lab, from observers and from the times of single queries and statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ironbench.model.lab import Configuration
+from ironbench.model.record import Record
+from ironbench.study.archive import Archive
+from ironbench.study.device_io import ReadCost, RoleLatency, read_costs, role_latencies
+from ironbench.study.inside import OtherPlan, ServerUse, other_plans, uses
+from ironbench.study.profile import profile
+from ironbench.study.profiled import Profile
+from ironbench.study.queries import ContraryQuery, Queries, against, queries
+from ironbench.study.statements import StatementTimings, times
+from ironbench.study.workers import Workers, by_worker
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDetails:
+    """Details of the trials of each configuration or system. Fields are empty if they were not measured."""
+
+    queries: Queries | None
+    """Times of single queries; None if the work does not consist of queries."""
+    against: tuple[ContraryQuery, ...]
+    """Queries that go against the trend, with differences between their plans."""
+    role_latencies: tuple[RoleLatency, ...]
+    """I/O latency by role; empty if no device was emulated."""
+    read_costs: tuple[ReadCost, ...]
+    """CPU time per read on real devices, if one configuration reads data that another configuration has cached."""
+    timed: tuple[StatementTimings, ...]
+    """Times of commands in scripts."""
+    workers: tuple[Workers, ...]
+    """Results by worker; empty without separate workers."""
+    inside: tuple[ServerUse, ...]
+    """Server statistics. For labs that use slices, they are from the trials in `observed`."""
+    observed: tuple[Record, ...]
+    """For labs that use slices: the trials with observers and statement times, one per configuration. No finding uses
+    these trials."""
+    other_plans: tuple[OtherPlan, ...]
+    """Commands for which a plan differs from the first system's plan."""
+    profiles: tuple[Profile, ...]
+
+
+_Trials = Sequence[tuple[Configuration, Sequence[Record]]]
+"""Configurations, or systems known by their names, with their usable trials."""
+
+
+def details(
+    trials: _Trials,
+    archive: Archive,
+    *,
+    in_blocks: bool,
+    observed: Mapping[str, Sequence[Record]] | None = None,
+    all_trials: _Trials | None = None,
+) -> TrialDetails:
+    """Returns the details of `trials`.
+
+    `in_blocks`: whether trials of one block are paired, as in a lab. `observed`: for each configuration of a lab with
+    slices, its trials with observers. `all_trials`: the trials from which the times of queries are taken, if they are
+    more than `trials`.
+    """
+    observed = observed or {}
+    used = [(one.name, records) for one, records in trials]
+    seen = [(name, observed.get(name, records)) for name, records in used]
+    # In a lab with slices, either every block timed statements, because the lab requests it, or only the trials with
+    # observers did.
+    timed = not observed or any(record.statements for _, records in used for record in records)
+    queried = used if all_trials is None else [(one.name, records) for one, records in all_trials]
+    by_query, statistics = queries(queried, in_blocks=in_blocks), uses(seen, archive)
+    return TrialDetails(
+        queries=by_query,
+        against=against(by_query, queried, archive),
+        role_latencies=role_latencies(used),
+        read_costs=read_costs(used),
+        timed=times(used if timed else seen, archive, in_blocks=in_blocks and timed),
+        workers=by_worker(used, archive),
+        inside=statistics,
+        observed=tuple(record for records in observed.values() for record in records),
+        other_plans=other_plans(statistics),
+        profiles=tuple(one for of, records in trials if (one := profile(of, records, archive)) is not None),
+    )
