@@ -155,7 +155,9 @@ def test_the_headline_of_a_search_names_its_limits_and_what_is_limited_at_its_an
         for block in range(2)
     ]
     ((_, text),) = headline(study(*most, *fresh))
-    assert text.startswith("within the limit device_queue_depth <= 1 reaches 145 transactions per second with 1 client")
+    assert text.startswith(
+        "reaches 145 transactions per second with 1 client within the limit device_queue_depth <= 1 ("
+    )
     assert "; device_queue_depth 0.93" in text
 
 

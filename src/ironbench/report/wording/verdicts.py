@@ -43,8 +43,9 @@ def _ratio(value: float) -> str:
 
 @wording("too-few-transactions")
 def too_few_transactions(needs: Sequence[Sequence[float]]) -> str:
-    """Example with needs=[(0.99, 299)]: `a trial had too few transactions: the 99th percentile needs at least 299`."""
-    return f"a trial had too few transactions: {needed(needs)}"
+    """Example with needs=[(0.99, 299)]: `a trial has too few response times: the 99th percentile needs at least
+    299`."""
+    return f"a trial has too few response times: {needed(needs)}"
 
 
 @wording("too-few-trials")
