@@ -38,7 +38,7 @@ def doctor(
         ),
     ] = None,
     dsn: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Check this database on an existing server instead (read-only).")
+        str, typer.Option(metavar="ADDRESS", help="Check this database on an existing server (read-only).")
     ] = "",
     server: Annotated[
         str,

@@ -55,8 +55,8 @@ class MeasureSection(FieldSection):
     margin: Annotated[
         float,
         row(
-            "Largest difference that does not matter. Two configurations are equivalent if the ratio of their results "
-            "is between 1/(1+margin) and 1+margin.",
+            "Largest difference that does not matter. Two configurations are equivalent if the whole confidence "
+            "interval of the ratio of their results is between 1/(1+margin) and 1+margin.",
             Range(0.0, 1.0, above=True, example="0.05", note="a fraction; 0.05 is 5%"),
             run=False,
         ),
