@@ -1,6 +1,6 @@
 """Differences: all of them if there are few, otherwise the important ones and a count of the rest."""
 
-from ironbench.study.differences import Difference, differences, telling
+from ironbench.study.differences import Difference, differences, most_relevant
 
 POSTGRES = {f"engine.settings.s{n}": "on" for n in range(300)} | {"engine.version": "18.4"}
 SQLITE = {f"engine.settings.p{n}": "0" for n in range(60)} | {"engine.version": "3.54"}
@@ -14,26 +14,28 @@ def names(rows: tuple[Difference, ...]) -> set[str]:
 def test_between_unlike_engines_only_what_the_user_chose_versions_and_the_machine_are_told() -> None:
     a = {"system.engine": "postgres", **POSTGRES, **OURS, "load.duration_s": "30"}
     b = {"system.engine": "sqlite", **SQLITE, "machine.cpu.cores": "4", "load.duration_s": "10"}
-    told, rest = telling(differences([a, b]))
+    told, rest = most_relevant(differences([a, b]))
     assert names(told) == {"system.engine", "engine.version", "load.duration_s", *OURS}
     assert len(rest) == 360
 
 
 def test_between_like_engines_a_few_differences_are_told_whole() -> None:
-    told, rest = telling(differences([POSTGRES, {**POSTGRES, "engine.settings.s7": "off", "machine.numa_nodes": "2"}]))
+    told, rest = most_relevant(
+        differences([POSTGRES, {**POSTGRES, "engine.settings.s7": "off", "machine.numa_nodes": "2"}])
+    )
     assert names(told) == {"engine.settings.s7", "machine.numa_nodes"}
     assert rest == ()
 
 
 def test_between_versions_of_an_engine_the_many_settings_are_counted() -> None:
-    told, rest = telling(differences([{**POSTGRES, **OURS}, {"engine.version": "16.1"}]))
+    told, rest = most_relevant(differences([{**POSTGRES, **OURS}, {"engine.version": "16.1"}]))
     assert names(told) == {"engine.version", *OURS}
     assert len(rest) == 300
 
 
 def test_nothing_is_told_twice_or_lost() -> None:
     rows = differences([{**POSTGRES, **OURS}, SQLITE])
-    told, rest = telling(rows)
+    told, rest = most_relevant(rows)
     assert sorted(names(told) | names(rest)) == sorted(names(rows))
     assert len(told) + len(rest) == len(rows)
 

@@ -13,7 +13,7 @@ from ironbench.model.described import Described
 from ironbench.model.system import Choice
 from ironbench.records.decoded import decoded
 from ironbench.records.described import describe, described
-from ironbench.study.rate import paced
+from ironbench.study.rate import starts_at_recorded_times
 from ironbench.study.subjects import counted_in, leading, on_bare_machine, streams
 
 FRAMES = Described(
@@ -26,7 +26,7 @@ def test_records_of_unknown_workloads_and_engines_are_read_by_their_own_facts() 
     read = decoded(msgspec.json.encode(one))
     assert read == one
     assert (counted_in([read]), leading(read), streams(read)) == (("frame", "frames"), FRAMES.leading, (3, "3 cameras"))
-    assert paced(read) and on_bare_machine(read)
+    assert starts_at_recorded_times(read) and on_bare_machine(read)
 
 
 @pytest.mark.parametrize("name", workloads.names())

@@ -33,7 +33,7 @@ from ironbench.report.explain_page import page as page_of
 from ironbench.report.facts import values
 from ironbench.report.sections import sections
 from ironbench.study.archive import EMPTY
-from ironbench.study.differences import Difference, telling
+from ironbench.study.differences import Difference, most_relevant
 from ironbench.study.explain import Explanation, explain
 from ironbench.study.io_cause import Cause, cause
 
@@ -480,7 +480,7 @@ def test_settings_come_first_and_addresses_last_and_short() -> None:
         engine__version=("18.1", "18.4"),
     )
     rows += [Difference("engine", f"counter.{number}", ("1", "2")) for number in range(30)]
-    main, rest = telling(rows)
+    main, rest = most_relevant(rows)
     assert [row.name for row in main] == ["settings.work_mem", "version", "kernel", "dsn"]
     assert len(main) + len(rest) == len(rows)
     assert all(len(text) <= 40 for text in values(main[-1]))

@@ -78,22 +78,22 @@ def test_ids_of_lab_trials_tell_cell_block_and_attempt_and_fit_a_file_name() -> 
 def test_a_budget_holds_what_fits_at_the_pace_of_the_trials_so_far() -> None:
     now = [100.0]
     allowance = Allowance(1200.0, lambda: now[0])
-    assert allowance.holds(1000), "nobody knows yet"
+    assert allowance.fits(1000), "nobody knows yet"
     allowance.passed, now[0] = 24, 700.0
-    assert allowance.holds(24) and not allowance.reason
-    assert not allowance.holds(30)
+    assert allowance.fits(24) and not allowance.reason
+    assert not allowance.fits(30)
     assert allowance.reason.startswith(
         "the lab ends at this interim analysis, after 10 min, because the next blocks would take 12 min and exceed the "
         "budget of 20 min"
     )
-    assert Allowance(None).holds(10**9)
+    assert Allowance(None).fits(10**9)
 
 
 def test_what_a_screen_took_of_the_budget_is_not_there_for_its_confirmation() -> None:
     now = [0.0]
     allowance = Allowance(1200.0, lambda: now[0], spent_s=1100.0)
     allowance.passed, now[0] = 6, 120.0
-    assert not allowance.holds(6)
+    assert not allowance.fits(6)
     assert "after 20 min" in allowance.reason
 
 
@@ -114,8 +114,8 @@ def test_loading_is_part_of_the_budget_and_not_of_the_pace() -> None:
     now[0] = 600.0
     allowance.ready()
     allowance.passed, now[0] = 24, 840.0
-    assert allowance.holds(48)
-    assert not allowance.holds(49)
+    assert allowance.fits(48)
+    assert not allowance.fits(49)
 
 
 def test_loading_before_the_first_trial_says_nothing_of_the_time_of_the_others() -> None:
@@ -149,7 +149,7 @@ def test_systems_that_take_turns_share_the_time_of_their_block() -> None:
         done += map(record, of_block)
         now[0] += 80.0
     assert ", 80 s left: " in said
-    assert pace.left == "80 s left"
+    assert pace.remaining_text == "80 s left"
 
 
 def test_trials_before_the_blocks_count_and_the_first_guess_is_the_plans() -> None:

@@ -45,9 +45,9 @@ def test_a_plan_needs_no_machines_and_says_which_are_missing(
     monkeypatch.setattr(worker_pool, "machines", machines)
     declared = declare.read(lab(tmp_path, 32))
     planned = declare.planned(declared, machines_needed=False)
-    (doubt,) = planned.doubts
-    assert words in doubt and doubt.endswith("add the machines before you start the lab")
-    assert doubt in plans.notes(planned)
+    (warning,) = planned.warnings
+    assert words in warning and warning.endswith("add the machines before you start the lab")
+    assert warning in plans.notes(planned)
     with pytest.raises(InputError):
         declare.planned(declared)
 

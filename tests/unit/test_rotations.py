@@ -84,7 +84,7 @@ def test_a_rotation_in_which_one_turn_was_disturbed_is_dropped_for_all_systems_a
     assert [side.turns for side in sides] == [[False, True, False, False, False]] * 2
     assert found.dropped == 1
     assert found.warnings() == ()
-    assert "dropped and repeated because of other processes: 1 rotation" in found.in_words()
+    assert "dropped and repeated because of other processes: 1 rotation" in found.description()
 
 
 @given(st.lists(st.sampled_from([0.0, 0.03, 0.06, 0.5]), max_size=60), st.integers(1, 12), st.integers(2, 4))
@@ -166,7 +166,7 @@ def test_the_pilot_chooses_the_shortest_slice_whose_start_up_costs_less_than_one
         [Recorded(cell=str(place), lost_s=one) for place, one in enumerate(lost)], random.Random(1), fixed=False
     )  # type: ignore[arg-type]
     assert found.pilot(LENGTHS_S[-1]) == length
-    assert "a pilot trial chose the slice length" in found.in_words()
+    assert "a pilot trial chose the slice length" in found.description()
 
 
 @dataclass

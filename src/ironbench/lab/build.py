@@ -42,8 +42,8 @@ class Builder:
     declared: DeclaredLab
     machines_needed: bool = True
     """Whether a cluster must already have a machine for each worker. If not, missing machines are listed in
-    `doubts`."""
-    doubts: list[str] = field(default_factory=list)
+    `warnings`."""
+    warnings: list[str] = field(default_factory=list)
     secrets: dict[str, Secrets] = field(default_factory=dict)
     """Credentials by the configuration's name."""
     hints: dict[str, str] = field(default_factory=dict)
@@ -214,10 +214,10 @@ class Builder:
             cause = "other machines cannot connect to a server that ironbench starts"
             raise InputError(written("load.cluster"), cause, f"use an existing server with {written('system.dsn')}")
         if trust.is_reading_only():
-            doubt = (
+            warning = (
                 f"{written('load.cluster')}: {load.cluster} was not contacted, because a dry run opens no connections"
             )
-            self.doubts += [doubt] if doubt not in self.doubts else []
+            self.warnings += [warning] if warning not in self.warnings else []
             return
         try:
             if load.cluster not in self._machines:
@@ -227,8 +227,8 @@ class Builder:
             if self.machines_needed:
                 raise
             self._machines.setdefault(load.cluster, sys.maxsize)  # missing machines are reported only once
-            doubt = f"{error.subject}: {error.cause}; add the machines before you start the lab"
-            self.doubts += [doubt] if doubt not in self.doubts else []
+            warning = f"{error.subject}: {error.cause}; add the machines before you start the lab"
+            self.warnings += [warning] if warning not in self.warnings else []
 
     def _validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Validates a system with the engine. Raises InputError. The result or error is cached."""

@@ -116,7 +116,7 @@ def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str
     for one in found.matter:
         for level in (*one.between, one.last):
             yield named({one.name: level}), base | {one.name: level}
-    changed = {one.name: one.last for one in found.matter if one.changes}
+    changed = {one.name: one.last for one in found.matter if one.differs_from_baseline}
     if len(changed) > 1:
         yield named(changed, CHANGES), base | changed
 

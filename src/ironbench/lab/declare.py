@@ -138,7 +138,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         _require_every_run(declared, setups, builder.hints)
         draft = replace(draft, file=str(Path(declared.file).absolute()))
     else:
-        draft = fixed_rates.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _paced)
+        draft = fixed_rates.extended(draft, declared.measure.rates, f"{declared.file}, measure.rates", _allows_rate)
     claims.refuse_unrated(expected, draft, declared.file)
     metric_checks.refuse_impossible(expected, declared.measure.metric, measurable(draft.all_setups), declared.file)
     contents = {setup.cell.name: size.content(setup, declared.measure.restore) for setup in measurable(setups)}
@@ -150,7 +150,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         "that the lab file names; add --trust to start these programs"
         for directory in trust.withheld_directories()
     )
-    return replace(found, doubts=(*builder.doubts, *unchecked))
+    return replace(found, warnings=(*builder.warnings, *unchecked))
 
 
 def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content]) -> Lab:
@@ -227,7 +227,7 @@ def _refuse_varied_search(declared: DeclaredLab, cells: Sequence[DeclaredCell]) 
                 )
 
 
-def _paced(setup: Setup) -> bool:
+def _allows_rate(setup: Setup) -> bool:
     workload = workloads.get(setup.choice.workload)
     return not workload.drives and workload.core_work(setup.system.engine, setup.choice.options) is None
 

@@ -33,7 +33,7 @@ class Pace:
         """Purpose and configuration of the current trial, and the time at which it started."""
         self._before = 0
         """Number of records when the current trial started."""
-        self.left = ""
+        self.remaining_text = ""
         """Estimated time of the trials until the next interim analysis, including the current one."""
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
@@ -65,9 +65,9 @@ class Pace:
             self._took += [(one, (self._now() - began_s) / len(passed)) for one in passed]
         self._current, self._before = (_kind(trial), self._now()), len(records)
         until = " until the next interim analysis" if looks_again else ""
-        self.left = f"{units.span(sum(map(self._expected_s, waiting)))} left{until}"
+        self.remaining_text = f"{units.span(sum(map(self._expected_s, waiting)))} left{until}"
         again = "" if trial.attempt == 1 else f", attempt {trial.attempt}"
-        return f"trial {done + 1} of {total}, {self.left}: {what}{again}"
+        return f"trial {done + 1} of {total}, {self.remaining_text}: {what}{again}"
 
     def _expected_s(self, trial: Trial) -> float:
         """Estimates a trial's time from the plan and the median of similar finished trials.
@@ -113,7 +113,7 @@ class Allowance:
             return math.inf
         return max(0.0, TOLERATED * self._budget_s - (self._now() - self._began_s) - planned_s)
 
-    def holds(self, trials: int) -> bool:
+    def fits(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
             return True
         # The decision is final: after it, trials with observers ran, so the pace of the blocks can no longer be

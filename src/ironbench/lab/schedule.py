@@ -46,7 +46,7 @@ class NextTrial:
     """Text shown while the trial runs; empty for the default."""
     quiet_s: float | None = None
     """Maximum wait for an idle machine in seconds; None to skip the wait."""
-    left: str = ""
+    remaining_text: str = ""
     """Estimated remaining time of a lab, in words; empty if not estimated."""
 
 
@@ -161,7 +161,7 @@ class Blocks:
         left = max(0.0, 1.0 - len(fresh) / max(1, len(self._lab.trials)))
         quiet_s = min(self._lab.method.quiet_s, self._allowance.left_s(self._lab.estimate_s * left))
         title = self._pace.title(due.trial, records) + (f", {why}" if why else "")
-        return replace(due, title=title, quiet_s=quiet_s, left=self._pace.left)
+        return replace(due, title=title, quiet_s=quiet_s, remaining_text=self._pace.remaining_text)
 
     def waiting(self, records: Sequence[Record]) -> Trial | None:
         """Returns the next trial of the blocks. After the last block, returns the next trial with observers. Raises
@@ -197,7 +197,7 @@ class Blocks:
             if stage is None or (number and not stage.added and stage_ends_lab(lab, records, number)):
                 return None
             of_stage = tuple(trial for trial in lab.trials if trial.stage == stage.number)
-            if number and not self._allowance.holds(len(of_stage)):
+            if number and not self._allowance.fits(len(of_stage)):
                 return None
             self._directory.declare(stage, of_stage)
 

@@ -126,7 +126,7 @@ class Planned:
     resolution: Resolution
     crowded_out: bool = False
     """Whether the budget was too small for the fixed-rate configurations."""
-    doubts: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     """Requirements that are not met yet, in words."""
 
 

@@ -217,7 +217,7 @@ def for_rated_s(cells: LabTimes, lengths: Sequence[float], count: int) -> float:
     """Returns the smallest budget that allows `count` blocks of fixed-rate configurations and six blocks of the others,
     in seconds, rounded up to whole minutes."""
     shortest, these = min(lengths), replace(cells, rated_blocks=count)
-    of_rated = these.rated_s(shortest) / fixed_rates.SHARE_OF_BUDGET
+    of_rated = these.rated_s(shortest) / fixed_rates.MAX_BUDGET_SHARE
     return 60.0 * math.ceil(max(of_rated, these.lab_s(shortest, blocks.FIRST)) / 60)
 
 
@@ -226,7 +226,7 @@ def _choices(cells: LabTimes, plain: LabTimes, trial_s: float, budget_s: float) 
     blocks."""
     if cells.rated_around_s:
         peaks = replace(cells, rated_blocks=0).rated_s(trial_s)
-        held = int((budget_s * fixed_rates.SHARE_OF_BUDGET - peaks) / cells.rated_block_s(trial_s))
+        held = int((budget_s * fixed_rates.MAX_BUDGET_SHARE - peaks) / cells.rated_block_s(trial_s))
         if held >= fixed_rates.LEAST_BLOCKS:
             yield replace(cells, rated_blocks=min(held, cells.rated_blocks))
     yield plain

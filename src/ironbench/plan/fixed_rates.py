@@ -26,7 +26,7 @@ LEAST_BLOCKS = 2
 USEFUL_BLOCKS = 3
 """Number of blocks for a useful confidence interval. To reach this number, a budget chooses shorter trials if
 necessary."""
-SHARE_OF_BUDGET = 0.5
+MAX_BUDGET_SHARE = 0.5
 """Maximum fraction of the budget for fixed-rate configurations. The rest is for the lab's own question."""
 AUTO, NONE = "auto", "none"
 
@@ -48,17 +48,19 @@ def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
     return tuple(shares)
 
 
-def extended(lab: Lab, asked: str | Sequence[str], where: str, paced: Callable[[Setup], bool] = lambda _: True) -> Lab:
+def extended(
+    lab: Lab, asked: str | Sequence[str], where: str, allows_rate: Callable[[Setup], bool] = lambda _: True
+) -> Lab:
     """Returns the lab with fixed-rate configurations added. They repeat those configurations that differ from their
     baseline only in the system.
 
-    `paced`: whether the work of a configuration consists of transactions that may start at a rate. Raises InputError if
-    the user requests rates that are not possible in this lab.
+    `allows_rate`: whether the work of a configuration consists of transactions that may start at a rate. Raises
+    InputError if the user requests rates that are not possible in this lab.
     """
     wanted = shares(asked, where)
     measurable = {setup.cell.name: setup for setup in lab.measurable}
     why_not = _hindrance(list(measurable.values()))
-    if not all(map(paced, measurable.values())):
+    if not all(map(allows_rate, measurable.values())):
         why_not = "the workload has no transactions that can start at a rate"
     pairs = [] if why_not else [pair for pair in lab.comparisons if _alike_but_for_the_system(*pair, measurable)]
     if not isinstance(asked, str) and wanted and not pairs:

@@ -18,7 +18,7 @@ from ironbench.report.waits import wait_class
 from ironbench.report.wording.profile import area_name, function_name
 from ironbench.report.wording.ratios import change_bounds, metric_words
 from ironbench.report.wording.values import CI
-from ironbench.study.differences import telling
+from ironbench.study.differences import most_relevant
 from ironbench.study.explain import Explanation, Measure, ScriptShare
 from ironbench.words import counted, cut
 
@@ -117,7 +117,7 @@ def _rows(one: Explanation) -> Iterator[Row]:
         yield ("function", name, *times, _delta_cell(frame.delta_s), _interval(frame.low_s, frame.high_s))
     for plan in one.plans[:FEW]:
         yield ("plan", cut(plan.plan.statement, WIDTH), "", "", wording.text(plan.words), "")
-    main, rest = telling(one.differences)
+    main, rest = most_relevant(one.differences)
     for row in main[:_FACTS]:
         before, after = values(row)
         yield ("configuration", f"{row.room}: {fact_name(row.name)}", before, after, "", "")

@@ -28,7 +28,7 @@ from ironbench.study import compare as analysis
 from ironbench.study.archive import Archive, Archives
 from ironbench.study.comparability import complete_blocks, other_work
 from ironbench.study.compare import ComparedMetric, SystemComparison
-from ironbench.study.differences import facts, telling
+from ironbench.study.differences import facts, most_relevant
 from ironbench.study.lead import require_one_system
 from ironbench.study.subjects import Subject, by_work, entering, needs_mark
 from ironbench.words import counted
@@ -268,7 +268,7 @@ def _rates(found: SystemComparison) -> str:
 
 
 def _differences(found: SystemComparison, everything: bool) -> tuple[tuple[str, Table], ...]:
-    main, rest = (found.differences, ()) if everything else telling(found.differences)
+    main, rest = (found.differences, ()) if everything else most_relevant(found.differences)
     return (
         *with_rows(Table(("", "A", "B"), difference_rows(main), words=True)),
         *with_rows(

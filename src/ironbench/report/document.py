@@ -39,7 +39,7 @@ from ironbench.study.archive import Archive
 from ironbench.study.curve import Peak
 from ironbench.study.differences import UNKNOWN_MACHINE
 from ironbench.study.looks import at
-from ironbench.study.rate import Rate, paced
+from ironbench.study.rate import Rate, starts_at_recorded_times
 from ironbench.study.study import Effect, Study, SubjectResults
 from ironbench.study.subjects import counted_in
 from ironbench.study.timelines import SecondOfTrial, every_second
@@ -156,7 +156,7 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[TableCe
     if first := of_score(records[0], peak):
         rows.insert(1, (f"all {units}", centre(peak.throughput, "1/s")))
         return TableCell(peak.metrics[first].centre, unit_of(first), bare=True), metric_words(first), rows
-    pace = " at the recorded pace" if paced(records[0]) else ""
+    pace = " at the recorded pace" if starts_at_recorded_times(records[0]) else ""
     return TableCell(peak.throughput.centre, "1/s", bare=True), f"{units}/s{pace}", rows
 
 

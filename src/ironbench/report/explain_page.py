@@ -23,7 +23,7 @@ from ironbench.report.sections import sections as every_section
 from ironbench.report.wording import compare_answer
 from ironbench.report.wording.ratios import change, metric_words
 from ironbench.stats.multiplicity import LEAST_BLOCKS
-from ironbench.study.differences import is_address, telling
+from ironbench.study.differences import is_address, most_relevant
 from ironbench.study.explain import Explanation, Measure
 from ironbench.study.labstudy import of_two
 from ironbench.study.runstudy import studies
@@ -91,7 +91,7 @@ def _both(one: Explanation) -> Table:
 
 
 def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table], ...]:
-    main, rest = (one.differences, ()) if everything else telling(one.differences)
+    main, rest = (one.differences, ()) if everything else most_relevant(one.differences)
     head = ("fact", wording.terms.label(one.before), wording.terms.label(one.after))
     of_rest = Table(head, difference_rows(rest), words=True, counted=True)
     return (
@@ -181,7 +181,7 @@ def _points(one: Explanation) -> Iterator[AnswerPoint]:
 
 
 def _configuration(one: Explanation) -> str:
-    main, rest = telling(one.differences)
+    main, rest = most_relevant(one.differences)
     if not main:
         return compare_answer.same_configuration()
     named = [row for row in main if not is_address(row)] or list(main)

@@ -20,7 +20,7 @@ from ironbench.report.wording.ratios import change as sized
 from ironbench.report.wording.ratios import metric_words
 from ironbench.report.wording.values import CI
 from ironbench.stats.change_points import CORRELATED, INDEPENDENT
-from ironbench.study.differences import telling
+from ironbench.study.differences import most_relevant
 from ironbench.study.history import DATE, Histories, History, HistoryChange, HistoryLine, HistoryPoint
 from ironbench.words import upper_first
 
@@ -162,7 +162,7 @@ def _segments(one: History) -> Table:
 
 
 def _differs(line: HistoryLine) -> Table:
-    main, _ = telling(line.differs)
+    main, _ = most_relevant(line.differs)
     rows = tuple((f"{row.room}: {fact_name(row.name)}", *(fact(row.name, one) for one in row.values)) for row in main)
     return Table(("fact", "before", f"since {line.points[0].name}"), rows, words=True)
 

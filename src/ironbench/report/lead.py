@@ -24,7 +24,7 @@ from ironbench.report.wording import lead_answer
 from ironbench.report.wording.ratios import metric_words
 from ironbench.report.wording.values import CI
 from ironbench.study.compare import ComparedMetric, ConfigurationComparison, MeanRatio
-from ironbench.study.differences import telling
+from ironbench.study.differences import most_relevant
 from ironbench.study.lead import Leads, WorkLead, outcome, trials_of
 from ironbench.study.rate import Rate
 from ironbench.study.subjects import counted_in, failed_share
@@ -38,7 +38,7 @@ def page(leads: Leads) -> Page:
     Charts are shown only in HTML and pictures, because the tables contain the same figures."""
     drawn = [chart and replace(chart, depth=Depth.PAGE) for chart in (peak_chart(leads), clients_chart(leads))]
     of_peaks, of_clients = ((chart,) if chart else () for chart in drawn)
-    main = telling(leads.differences)[0]
+    main = most_relevant(leads.differences)[0]
     differences = Table(("", leads.a, leads.b), difference_rows(main), words=True)
     alike = () if main else (lead_answer.no_difference(),)
     fair = lead_answer.interleaved() if leads.in_turns else lead_answer.not_interleaved()

@@ -68,7 +68,7 @@ def _faster(study: Study, screen: Screen) -> list[str]:
     """Returns configurations with one changed factor that are faster in the confirmation blocks, unless the screening
     experiment found them slower."""
     alone = {f"{one.name}={level}" for one in screen.matter for level in (*one.between, one.last)}
-    alone -= {f"{one.name}={one.last}" for one in screen.matter if not one.changes}
+    alone -= {f"{one.name}={one.last}" for one in screen.matter if not one.differs_from_baseline}
     return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]
 
 
@@ -83,7 +83,7 @@ def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
     for one in screen.matter:
         if (effect := by_cell.get(f"{one.name}={one.last}")) is None:
             continue
-        if effect.finding.conclusion is (Conclusion.SLOWER if one.changes else Conclusion.FASTER):
+        if effect.finding.conclusion is (Conclusion.SLOWER if one.differs_from_baseline else Conclusion.FASTER):
             yield screening.contradicted(one.name, one.better)
         elif effect.finding.conclusion in (Conclusion.CANNOT_TELL, Conclusion.EQUIVALENT):
             yield screening.not_confirmed(one.name, one.first, one.last, screen.metric, one.ratio, one.low, one.high)

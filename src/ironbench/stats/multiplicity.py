@@ -60,7 +60,7 @@ def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[floa
         spent += may_spend
         spent_levels.append(sides * float(special.ndtr(-bound)))
         if blocks < total:
-            sums, density = _carried_on(sums, density, before, blocks, bound, sides)
+            sums, density = _density_if_continued(sums, density, before, blocks, bound, sides)
         before = blocks
     return tuple(spent_levels)
 
@@ -80,7 +80,7 @@ def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float,
     return high
 
 
-def _carried_on(
+def _density_if_continued(
     sums: Vector | None, density: Vector | None, before: int, blocks: int, bound: float, sides: int
 ) -> tuple[Vector, Vector]:
     """Returns the density of the sum after `blocks` blocks, restricted to labs that no analysis has stopped, on a grid

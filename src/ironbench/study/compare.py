@@ -25,7 +25,7 @@ from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.comparability import left_out, trial_warnings, unlike
 from ironbench.study.curve import MOST_POOLED, NOT_POOLED, ThroughputCurve, curve, metrics_of
 from ironbench.study.differences import Difference, differences, facts_of
-from ironbench.study.rate import Rate, Ratios, clients_asked, paced, without_ratio
+from ironbench.study.rate import Rate, Ratios, clients_asked, starts_at_recorded_times, without_ratio
 from ironbench.study.subjects import Subject, emulated, leading, streams
 from ironbench.study.summarise import Repeats, Summary, overlap, repeats
 
@@ -303,7 +303,11 @@ def ratio_of(a: Sequence[Record], b: Sequence[Record], metric: str) -> MeanRatio
 def standing(own: ThroughputCurve, first: ThroughputCurve) -> ComparedMetric | None:
     """Compares the throughput of two peaks, with `first` as A. Returns None if one has no peak, as in open loops and
     paced work."""
-    if own.peak is None or first.peak is None or any(map(paced, (*own.peak.trials, *first.peak.trials))):
+    if (
+        own.peak is None
+        or first.peak is None
+        or any(map(starts_at_recorded_times, (*own.peak.trials, *first.peak.trials)))
+    ):
         return None
     means = ratio_of(first.peak.trials, own.peak.trials, "throughput")
     return ComparedMetric("throughput", "higher", first.peak.throughput, own.peak.throughput, means=means)

@@ -167,7 +167,7 @@ def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
     return tuple(rows)
 
 
-def telling(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+def most_relevant(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
     """Splits differences into those that are shown first, with likely causes at the top (`_rank`), and the rest.
 
     Two different engines inevitably differ in hundreds of facts. Only the user's choices (settings, layout, memory,

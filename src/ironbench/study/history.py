@@ -222,11 +222,11 @@ class _Facts:
         key = msgspec.json.encode((machines_of(record), record.engine, system, client, how)).decode()
         if key not in self._known:
             flat, _ = chosen_settings(facts_of_systems.facts(record, self._archive))
-            known = {name: value for name, value in flat.items() if self._tells(name, value, record)}
+            known = {name: value for name, value in flat.items() if self._distinguishes(name, value, record)}
             self._known[key] = {**known, "load.method": how}
         return self._known[key]
 
-    def _tells(self, name: str, value: str, record: Record) -> bool:
+    def _distinguishes(self, name: str, value: str, record: Record) -> bool:
         kind = name.partition(".")[0]
         if kind in ("load", "tag") or (kind == "software" and name not in _CLIENT) or name.endswith(".number"):
             return False  # `.number`: device numbers may change at boot

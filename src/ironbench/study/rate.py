@@ -71,7 +71,7 @@ NEXT_TO_NOTHING = 0.01
 """Minimum fraction for which a ratio is shown. A ratio of smaller fractions would reflect only rounding and chance."""
 
 
-def paced(record: Record) -> bool:
+def starts_at_recorded_times(record: Record) -> bool:
     """Returns whether the workload starts operations at recorded times."""
     return described(record).paced
 
@@ -92,7 +92,7 @@ class Ratios:
     def __init__(self, a: Sequence[Record], b: Sequence[Record]) -> None:
         trials = (*a, *b)
         self._opened = any(record.cell.load.rate is not None for record in trials)
-        self._paced = any(map(paced, trials))
+        self._paced = any(map(starts_at_recorded_times, trials))
         self._alike = _alike(trials)
         self._equal_work = _equal_work(trials)
 

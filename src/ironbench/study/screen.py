@@ -64,7 +64,7 @@ class ScreenedFactor(GroupRatio):
     """Notes on settings of the better value with which data can be lost."""
 
     @property
-    def changes(self) -> bool:
+    def differs_from_baseline(self) -> bool:
         """Whether the better value differs from the baseline's."""
         return self.matters and self.better == self.last
 

@@ -32,7 +32,7 @@ def notes(planned: Planned) -> list[str]:
     lab = planned.lab
     cautions = map(text_layout.clean, [*declare.script_warnings(lab), *declare.in_use(lab.setups)])
     return [
-        *map(text_layout.clean, planned.doubts),
+        *map(text_layout.clean, planned.warnings),
         *cautions,
         *_notes(lab),
         *_room(planned),

@@ -105,7 +105,7 @@ class Rotations:
             ),
         )
 
-    def in_words(self) -> str:
+    def description(self) -> str:
         """Describes the pilot's result and the dropped rotations. Returns an empty text if there are neither."""
         found = []
         if self.start_up_s is not None:

@@ -305,8 +305,8 @@ class InterleavedBench:
 
 
 def _title(due: NextTrial, systems: int) -> str:
-    left = f", {due.left}" if due.left else ""
-    return f"block {due.trial.block + 1}, {counted(systems, 'system')} running at the same time{left}"
+    remaining = f", {due.remaining_text}" if due.remaining_text else ""
+    return f"block {due.trial.block + 1}, {counted(systems, 'system')} running at the same time{remaining}"
 
 
 def _in_words(side: SliceSide, rotations: Rotations) -> str:
@@ -316,7 +316,7 @@ def _in_words(side: SliceSide, rotations: Rotations) -> str:
     many = counted(len(side.kept), "slice")
     before = f"the first {units.span(START_UP_S)} of each slice are not measured"
     said = f"{many} of {units.span(side.slices[0].length_s)} {how}; {before}"
-    return "; ".join(filter(None, (said, rotations.in_words())))
+    return "; ".join(filter(None, (said, rotations.description())))
 
 
 def written_between(side: SliceSide) -> tuple[Note, ...]:

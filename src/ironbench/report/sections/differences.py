@@ -14,7 +14,7 @@ from ironbench.report.numbers import NOT_KNOWN
 from ironbench.report.page import Section, by_value, with_rows
 from ironbench.report.wording.terms import label
 from ironbench.study.balance import DATA_TO_CACHE, DATA_TO_MEMORY
-from ironbench.study.differences import telling
+from ironbench.study.differences import most_relevant
 
 if TYPE_CHECKING:
     from ironbench.study.balance import SizingRatio
@@ -87,7 +87,7 @@ REST = "Other differences"
 
 def between_parts(study: Study) -> list[tuple[str, Table]]:
     """Returns a table of the important facts, which needs no title, and a table of all other facts."""
-    shown, rest = telling(study.differences)
+    shown, rest = most_relevant(study.differences)
     head = ("fact", *(part.name for part in study.parts))
     named = (("", shown), (REST, rest))
     return [
