@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import duckdb
 from raw_server import RawServer, binary
-from user import Begun, User
+from user import Begun, Told, User
 
 from ironbench import _core
 
@@ -51,15 +53,30 @@ class Proxied:
         command = [binary("psql"), *self.words(user), "-X", "-A", "-t", "-q", database]
         return subprocess.run(command, input=text, capture_output=True, text=True)
 
+    def end(self) -> Told:
+        """Ends the capture as Ctrl-C does."""
+        told, _ = self.begun.end(signal.SIGINT)
+        assert told.code == 0, told.stderr
+        return told
+
+
+def recorded(user: User, columns: str, condition: str = "true") -> list[tuple[Any, ...]]:
+    """Queries the capture."""
+    with duckdb.connect() as opened:
+        path = user.home / "shop.capture"
+        return opened.execute(f"select {columns} from read_parquet('{path}') where {condition}").fetchall()
+
 
 @contextmanager
-def proxied(user: User, server: RawServer, *words: str, listen: str = "127.0.0.1:0") -> Iterator[Proxied]:
+def proxied(
+    user: User, server: RawServer, *words: str, listen: str = "127.0.0.1:0", output: Path | None = None
+) -> Iterator[Proxied]:
     """Yields a running proxy. The test ends it with a signal."""
     dsn = f"postgresql://127.0.0.1:{server.port}/shop?sslmode=disable"
     if listen.startswith("/"):
         dsn = f"postgresql:///shop?host={server.host}&port={server.port}"
     to = () if "--to" in words else ("--to", dsn)
-    with user.begun("capture", "--listen", listen, *to, "-o", "shop.capture", *words) as begun:
+    with user.begun("capture", "--listen", listen, *to, "-o", str(output or "shop.capture"), *words) as begun:
         begun.wait_for("listening on ")
         found = _LISTENING.search(begun.stderr.read_text())
         assert found is not None

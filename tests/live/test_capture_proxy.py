@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import pytest
 from own_data import dumped, shop
 from patience import eventually
-from proxied import Proxied, proxied
+from proxied import proxied, recorded
 from raw_server import PASSWORD, RawServer
 from tls_proxy import CERTIFICATES, TlsProxy
-from user import Told, User
+from user import User
 
 from ironbench.errors import FailureError, InputError
 
@@ -47,18 +44,6 @@ def server() -> Iterator[RawServer]:
         yield server
 
 
-def ended(proxy: Proxied) -> Told:
-    told, _ = proxy.begun.end(signal.SIGINT)
-    assert told.code == 0, told.stderr
-    return told
-
-
-def rows(user: User, columns: str, condition: str = "true") -> list[tuple[Any, ...]]:
-    path = user.home / "shop.capture"
-    with duckdb.connect() as opened:
-        return opened.execute(f"select {columns} from read_parquet('{path}') where {condition}").fetchall()
-
-
 def test_a_captured_run_is_replayed_with_the_same_statements_rows_and_keys(user: User) -> None:
     scripts = {"block": BLOCK, "alone": ALONE, "pipeline": PIPELINE}
     for name, text in scripts.items():
@@ -71,12 +56,12 @@ def test_a_captured_run_is_replayed_with_the_same_statements_rows_and_keys(user:
             for name, protocol in runs:
                 proxy.pgbench(user.home / f"{name}.sql", "-c", "2", "-t", str(TRANSACTIONS), "-M", protocol)
             assert "division by zero" in proxy.psql("select 1 / 0;").stderr
-            ended(proxy)
+            proxy.end()
     each = 2 * TRANSACTIONS
-    recorded = dict(rows(user, "template, count(*) over (partition by template)"))
-    assert recorded["insert into sale(item) values (?) returning id"] == 2 * each
-    assert recorded["insert into sale(item) values (?)"] == recorded["select name from item where id = ?"] == each
-    (counts,) = rows(user, "count(distinct transaction), count(error), count(*) - count(duration_us)")
+    calls = dict(recorded(user, "template, count(*) over (partition by template)"))
+    assert calls["insert into sale(item) values (?) returning id"] == 2 * each
+    assert calls["insert into sale(item) values (?)"] == calls["select name from item where id = ?"] == each
+    (counts,) = recorded(user, "count(distinct transaction), count(error), count(*) - count(duration_us)")
     assert counts == (4 * each + 1, 1, 0)
     dump = ("--dump", str(user.home / "shop.dump"), "--check", f"select count(*) = {5000 + 3 * each} from sale")
     user.measured("run", "capture", "--with", "file=shop.capture", "--with", "mode=fast", "--no-observe", *dump)
@@ -86,7 +71,7 @@ def test_a_captured_run_is_replayed_with_the_same_statements_rows_and_keys(user:
     replayed: dict[str, int] = {}
     for one in record["statements"]:
         replayed[one["text"]] = replayed.get(one["text"], 0) + one["count"]
-    assert replayed == recorded
+    assert replayed == calls
     assert metrics["failed"] == metrics["errors"] == metrics["replay_missing_keys"] == 0
     assert metrics["replayed_failures"] == 1 and metrics["replayed_keys"] == 2 * each
     assert metrics["replay_divergence{of=mix}"] == metrics["replay_divergence{of=rows}"] == 0
@@ -101,8 +86,8 @@ def test_parameters_of_both_formats_names_and_errors_are_recorded(user: User, se
         with pytest.raises(FailureError):
             connection.query("select 1 / 0")
         connection.close()
-        ended(proxy)
-    found = rows(user, "text, parameters, row_count, error, user_name, database_name, application_name")
+        proxy.end()
+    found = recorded(user, "text, parameters, row_count, error, user_name, database_name, application_name")
     assert ("select 1 / 0", None, 0, "22012", "postgres", "shop", "kiosk") in found
     assert {one[6] for one in found} == {"psql", "till", "kiosk"}
     assert [one[1:3] for one in found if one[0].startswith("select $1::int")] == [(["41", "it's"], 1)]
@@ -114,7 +99,7 @@ def test_clients_log_in_through_the_proxy(user: User, server: RawServer, name: s
         assert proxy.connect(user=name, password=PASSWORD).query("select current_user") == [(name,)]
         with pytest.raises(InputError):
             proxy.connect(user=name, password="wrong password")
-        told = ended(proxy)
+        told = proxy.end()
     assert PASSWORD not in told.stderr
     for path in user.home.rglob("*"):
         if path.is_file():
@@ -131,8 +116,8 @@ def test_a_cancel_request_reaches_the_server(user: User, server: RawServer) -> N
         canceller.join()
         assert caught.value.sqlstate == "57014"
         connection.close()
-        ended(proxy)
-    assert rows(user, "error", "text like '%pg_sleep%'") == [("57014",)]
+        proxy.end()
+    assert recorded(user, "error", "text like '%pg_sleep%'") == [("57014",)]
 
 
 def test_copies_pass_in_both_directions(user: User, server: RawServer) -> None:
@@ -143,8 +128,8 @@ def test_copies_pass_in_both_directions(user: User, server: RawServer) -> None:
         connection.close()
         listed = proxy.psql("copy (select generate_series(1, 50000)) to stdout;").stdout
         assert len(listed.splitlines()) == 50_000
-        ended(proxy)
-    assert rows(user, "row_count, obstacle, left_out", "command = 'copy'") == [(50_000, "copy", "copy")] * 2
+        proxy.end()
+    assert recorded(user, "row_count, obstacle, left_out", "command = 'copy'") == [(50_000, "copy", "copy")] * 2
 
 
 def test_masked_captures_and_what_is_stored_meanwhile_contain_no_literal(user: User, server: RawServer) -> None:
@@ -159,10 +144,10 @@ def test_masked_captures_and_what_is_stored_meanwhile_contain_no_literal(user: U
             stored = path.read_bytes() if path.exists() else b""
             assert not any(secret in stored for secret in (b"very secret", b"hidden value", b"hunter2"))
         connection.close()
-        ended(proxy)
+        proxy.end()
     stored = (user.home / "shop.capture").read_bytes()
-    assert rows(user, "count(*)") != [(0,)]
-    everything = str(rows(user, "*"))
+    assert recorded(user, "count(*)") != [(0,)]
+    everything = str(recorded(user, "*"))
     for secret in ("very secret", "hidden value", "hunter2"):
         assert secret not in everything and secret.encode() not in stored
 
@@ -172,7 +157,7 @@ def test_over_a_unix_socket_only_the_own_user_may_connect(user: User, server: Ra
     with proxied(user, server, listen=str(path)) as proxy:
         assert path.stat().st_mode & 0o777 == 0o600
         assert proxy.connect(database="shop").query("select 1") == [("1",)]
-        ended(proxy)
+        proxy.end()
     assert not path.exists()
 
 
@@ -182,7 +167,7 @@ def test_a_server_that_trusts_the_proxys_user_is_not_opened_to_every_local_user(
         with pytest.raises(InputError, match="every local user"):
             proxy.connect(database="shop")
         assert proxy.connect(user="scram_user", password=PASSWORD).query("select 1") == [("1",)]
-        ended(proxy)
+        proxy.end()
 
 
 @pytest.mark.parametrize(
@@ -214,6 +199,6 @@ def test_clients_may_use_tls_and_the_server_another(user: User, server: RawServe
             plain = proxy.connect(sslmode="disable", database="shop", user="scram_user", password=PASSWORD)
             assert not plain.tls and plain.query("select repeat('x', 1000000)")[0][0] == "x" * 1_000_000
             assert secure.query(f"select length('{'y' * 300_000}')") == [("300000",)]
-            ended(proxy)
+            proxy.end()
         assert beyond.handshakes >= 2
-    assert rows(user, "count(*)", "error is null") == [(3,)]
+    assert recorded(user, "count(*)", "error is null") == [(3,)]

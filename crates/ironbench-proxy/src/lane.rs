@@ -144,6 +144,9 @@ impl Lane {
                 }
             }
         }
+        for pair in self.slots.iter_mut().filter_map(|slot| slot.pair.take()) {
+            self.shared.ended(pair, false);
+        }
         Ok(())
     }
 
@@ -228,15 +231,23 @@ impl Lane {
             moved = Err(Over::Failed(CLIENT));
         }
         let Err(over) = moved else { return };
-        let by_server = matches!(over, Over::Failed(SERVER)) || pair.ways[SERVER].has_ended;
-        if let Some(tracker) = &mut pair.tracker {
-            tracker.close(by_server, clock::now());
-            self.shared.queue.put(tracker.events());
+        if let Some(pair) = place.pair.take() {
+            self.shared.ended(pair, matches!(over, Over::Failed(SERVER)));
         }
-        place.pair = None;
         place.generation = place.generation.wrapping_add(1);
         self.free.push(slot);
-        self.shared.open.fetch_sub(1, Relaxed);
+    }
+}
+
+impl Shared {
+    /// Ends a connection, and reports its last statements.
+    fn ended(&self, mut pair: Box<Pair>, by_server: bool) {
+        let by_server = by_server || pair.ways[SERVER].has_ended;
+        if let Some(tracker) = &mut pair.tracker {
+            tracker.close(by_server, clock::now());
+            self.queue.put(tracker.events());
+        }
+        self.open.fetch_sub(1, Relaxed);
     }
 }
 

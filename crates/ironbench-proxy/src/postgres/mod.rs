@@ -211,13 +211,15 @@ impl Tracker {
         self.or_lose(fed.map_err(Unknown::from).and(followed));
     }
 
-    /// Ends the session. `by_server`: whether the server has closed the connection.
+    /// Ends the session. `by_server`: whether the server has closed the connection. Otherwise, it is not known how the
+    /// running statement has ended, unless the server has reported an error.
     pub fn close(&mut self, by_server: bool, now: Instant) {
-        if by_server && !self.is_lost {
+        if !self.is_lost {
             self.skip_copy_ends();
-            if let Some(Request::Query(running) | Request::Execute(running)) = self.pending.pop_front() {
-                let error = running.error.or(Some(CONNECTION_FAILURE));
-                self.finish(Running { error, ..*running }, now);
+            if let Some(Request::Query(running) | Request::Execute(running)) = self.pop()
+                && let Some(error) = running.error.or(by_server.then_some(CONNECTION_FAILURE))
+            {
+                self.finish(Running { error: Some(error), ..*running }, now);
             }
         }
         self.report(now, false);

@@ -14,7 +14,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,7 +88,7 @@ def capture(options: ProxyOptions, started: Callable[[str], None], show: Show) -
             failure = error
         if storing.is_alive():
             storing.join()
-    made = finish(partial, options.output)
+    made = finish(partial, options.output, options.mask, store.counts(), store.incomplete)
     if failure is not None:
         raise failure
     return made
@@ -175,7 +175,7 @@ class _Store:
     """Number of statements that could not be stored."""
     failure: BaseException | None = None
     _opened: duckdb.DuckDBPyConnection | None = None
-    _incomplete: list[int] = field(default_factory=list)
+    incomplete: list[int] = field(default_factory=list)
     """Transactions of which only some statements are stored, and that the partial capture does not contain yet."""
 
     def run(self) -> None:
@@ -197,7 +197,7 @@ class _Store:
             try:
                 self._insert(rows)
                 self.stored += len(rows)
-                self._incomplete.clear()
+                self.incomplete.clear()
                 return
             except duckdb.Error:
                 # After an error of the disk, DuckDB may refuse everything until it is opened again.
@@ -206,7 +206,7 @@ class _Store:
                         self._opened.close()
                     self._opened = None
         self.lost += len(rows)
-        self._incomplete += self.proxy.lose(rows)
+        self.incomplete += self.proxy.lose(rows)
 
     def _has_room(self) -> bool:
         """Returns whether enough disk space remains to finish the capture."""
@@ -218,35 +218,38 @@ class _Store:
             self._opened = database(str(self.path), memory_limit=_MEMORY, threads=1)
         opened = self._opened
         opened.execute("BEGIN")
-        if not asked(opened, "SELECT count(*) FROM information_schema.tables WHERE table_name = 'counts'")[0][0]:
+        if not _has_statements(opened):
             opened.execute("CREATE TABLE read AS SELECT * FROM rows LIMIT 0")
             opened.execute("CREATE TABLE incomplete (transaction UBIGINT)")
             opened.execute("CREATE TABLE counts (name VARCHAR, value BIGINT)")
             opened.executemany("INSERT INTO counts VALUES (?, 0)", [[name] for name in _COUNTS])
         opened.execute("INSERT INTO read SELECT * FROM rows")
-        if self._incomplete:
-            opened.executemany("INSERT INTO incomplete VALUES (?)", [[one] for one in self._incomplete])
-        counters = msgspec.json.decode(self.proxy.counters())
-        counts = {
-            "masked": int(self.mask),
-            "lost": counters["lost"] + self.lost,
-            "unfollowed": counters["unfollowed"],
-        }
-        for name, value in counts.items():
+        if self.incomplete:
+            opened.executemany("INSERT INTO incomplete VALUES (?)", [[one] for one in self.incomplete])
+        for name, value in self.counts().items():
             opened.execute("UPDATE counts SET value = ? WHERE name = ? AND value <> ?", [value, name, value])
         opened.execute("COMMIT")
 
+    def counts(self) -> dict[str, int]:
+        """Returns the values of `_COUNTS`."""
+        counters = msgspec.json.decode(self.proxy.counters())
+        lost = counters["lost"] + self.lost
+        return dict(zip(_COUNTS, (int(self.mask), lost, counters["unfollowed"]), strict=True))
 
-def finish(partial: str, output: str, mask: bool = False) -> CaptureFacts:
+
+def finish(
+    partial: str, output: str, mask: bool = False, counts: Mapping[str, int] = {}, incomplete: Sequence[int] = ()
+) -> CaptureFacts:
     """Writes the capture from a partial capture, which is then removed. Raises InputError and FailureError.
 
-    `mask`: whether the user asked for a masked capture.
+    `mask`: whether the user asked for a masked capture. `counts` and `incomplete`: newer values than those in the
+    partial capture.
     """
     making.require_new(output)
     if not is_partial(partial):
         raise InputError("capture", "no client sent a statement through the proxy", "let the application connect to it")
     try:
-        made = making.made(output, lambda opened: _described(opened, partial, mask), partial)
+        made = making.made(output, lambda opened: _described(opened, partial, mask, counts, incomplete), partial)
     except FailureError as error:
         hint = f"make room, then finish the capture: ironbench capture {partial} -o {output}"
         raise FailureError(error.subject, error.cause, hint) from error
@@ -255,18 +258,29 @@ def finish(partial: str, output: str, mask: bool = False) -> CaptureFacts:
     return made
 
 
-def _described(opened: duckdb.DuckDBPyConnection, partial: str, mask: bool) -> CaptureFacts:
-    known = dict(asked(opened, "SELECT name, value FROM counts"))
+def _described(
+    opened: duckdb.DuckDBPyConnection, partial: str, mask: bool, counts: Mapping[str, int], incomplete: Sequence[int]
+) -> CaptureFacts:
+    if not _has_statements(opened):
+        raise InputError(partial, "contains no statements", "remove the file")
+    known = {**dict(asked(opened, "SELECT name, value FROM counts")), **counts}
     if mask and not known["masked"]:
         cause = "cannot be masked any more, because its values are stored already"
         raise InputError(partial, cause, "remove --mask")
-    opened.execute("UPDATE read SET obstacle = 'gap' WHERE transaction IN (FROM incomplete)")
+    opened.execute(
+        "UPDATE read SET obstacle = 'gap' WHERE transaction IN (FROM incomplete) OR list_contains(?, transaction)",
+        [list(incomplete)],
+    )
     opened.execute("DROP TABLE IF EXISTS broken")  # an attempt to finish it may have failed
     facts = logs.described(opened, {"format": PROXY}, bool(known["masked"]))
     return msgspec.structs.replace(facts, notes=(*facts.notes, *_notes(known, facts.statements)))
 
 
-def _notes(known: dict[str, int], statements: int) -> Iterator[Note]:
+def _has_statements(opened: duckdb.DuckDBPyConnection) -> bool:
+    return bool(asked(opened, "SELECT count(*) FROM information_schema.tables WHERE table_name = 'counts'")[0][0])
+
+
+def _notes(known: Mapping[str, int], statements: int) -> Iterator[Note]:
     if known["lost"]:
         yield note("capture-lost", statements=known["lost"], share=known["lost"] / (known["lost"] + statements))
     if known["unfollowed"]:
