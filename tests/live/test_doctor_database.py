@@ -285,7 +285,7 @@ def test_a_mariadb_database_is_examined_for_an_ordinary_user_too(place: Path) ->
 def test_what_has_no_doctor_and_what_is_no_database_is_refused(place: Path) -> None:
     user = User(place)
     for words, cause in (
-        (("--dsn", "odbc:Driver={x};Server=y"), "doctor has no checks for engine odbc"),
+        (("--dsn", "odbc:Driver={x};Server=y"), "doctor has no checks for the engine `odbc`"),
         (("--dsn", "what://ever"), "no engine supports what://"),
         (("--dsn", "postgresql://h/d", "--data", "."), "--data: cannot be combined with --dsn"),
     ):

@@ -74,7 +74,7 @@ def test_tables_of_strangers_are_refused_and_left_alone(target: Target) -> None:
     target.query("insert into igen_order values (42)")
     with pytest.raises(InputError, match="table igen_order: exists, but was not loaded by ironbench") as told:
         loaded(target, "igen-oltp")
-    assert told.value.hint == "name another database: ironbench drops only what it created"
+    assert told.value.hint == "use another database: ironbench drops only what it created"
     assert target.query("select mine from igen_order") == [("42",)]
 
 

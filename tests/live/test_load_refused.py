@@ -77,7 +77,7 @@ def test_tables_that_changed_behind_a_complete_note_are_neither_used_nor_dropped
     left = target.query("select count(*) from igen_customer")
     with pytest.raises(InputError, match="no longer contains what ironbench loaded") as told:
         loaded(target, "igen-oltp")
-    assert "name another database" in told.value.hint and "drop igen_" not in told.value.hint
+    assert "use another database" in told.value.hint and "drop igen_" not in told.value.hint
     assert target.query("select count(*) from igen_customer") == left
 
 

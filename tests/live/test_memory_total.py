@@ -267,6 +267,6 @@ def test_an_older_installation_that_came_along_is_a_name_away(place: Path) -> No
     session = pg.start(pg.system(place / "d", settings={"bin": "wheel:16"}))
     assert session.query("show server_version")[0][0].startswith("16.")
     session.stop()
-    with pytest.raises(InputError, match="not built in") as told:
+    with pytest.raises(InputError, match="does not come with ironbench") as told:
         pg.start(pg.system(place / "e", settings={"bin": "wheel:99"}))
     assert "16" in told.value.hint and "18" in told.value.hint

@@ -265,5 +265,5 @@ def test_a_dump_of_mariadb_is_restored_with_its_triggers(user: User) -> None:
 
 def test_a_template_is_refused_where_the_engine_copies_no_databases(user: User) -> None:
     told = user("run", "script", "one.sql", "--dsn", "mysql://me@127.0.0.1/shop", "--template", "shop", *SHORT)
-    assert told.code == 2 and "no statement to copy a database" in told.stderr, told.stderr
+    assert told.code == 2 and "no statement that copies a database" in told.stderr, told.stderr
     shutil.rmtree(user.home / "results", ignore_errors=True)

@@ -122,7 +122,7 @@ def test_a_server_that_stays_down_after_its_restart_ends_the_lab_in_its_own_word
     with user.begun("lab", "run", "cold.toml", "--results", "cold") as begun:
         told, took_s = begun.end(within_s=85.0)
     assert told.code == 1 and "exit status 1" in told.stderr and "invalid value" in told.stderr, told.stderr
-    assert "may be down" in told.stderr and took_s < 80
+    assert "may not be running" in told.stderr and took_s < 80
     assert not [one for one in user.home.glob("cold/trials/*/record.json") if '"ok"' in one.read_text()]
     assert user.nothing_runs()
     assert not (data / "postmaster.pid").exists()

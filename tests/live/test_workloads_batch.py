@@ -90,7 +90,7 @@ def test_an_ageing_that_was_interrupted_is_finished_before_results_are_checked(j
         f"insert into batch_month values ({int(newest) + 1}); "
         f"insert into batch_job select nextval(batch_job_seq), 'age', line_count from batch_archive {of_it}"
     )
-    assert trial.failed() == {"months aged = their commits"}  # the commits of the test itself
+    assert trial.failed() == {"jobs that replace a month = their commits"}  # the commits of the test itself
 
 
 def test_data_are_made_anew_with_their_sequences(joined: MariadbSession) -> None:

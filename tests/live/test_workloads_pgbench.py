@@ -59,7 +59,7 @@ def test_tables_of_strangers_are_refused_and_left_alone(served: Served, wanted: 
     pgbench(served, "-i", "-s", "2", "-q")
     with pytest.raises(InputError, match="were not loaded by ironbench") as told:
         loaded(served, "select-only", **wanted)
-    assert told.value.hint.startswith("name another database") and "--with scale=…" in told.value.hint
+    assert told.value.hint.startswith("use another database") and "--with scale=…" in told.value.hint
     assert "drop pgbench" not in told.value.hint
     assert served.query("select count(*) from pgbench_accounts") == [("200000",)]
 

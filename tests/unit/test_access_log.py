@@ -136,7 +136,8 @@ def test_searches_and_compares_are_replayed_at_their_times_and_the_rest_is_told(
     (told,) = WORKLOAD.cautions("", choice, "")
     assert (
         told
-        == "3 of 7 operations of the log are replayed, without 1 EXT, 1 binds, 1 changes and 1 that failed when logged"
+        == "3 of 7 operations of the log are replayed; left out: EXT (1), binds (1), changes (1) and operations that "
+        "failed originally (1)"
     )
 
 
@@ -175,7 +176,7 @@ def test_what_a_log_cannot_be_driven_with_is_refused(tmp_path: Path) -> None:
     for system, load, options, words in (
         (mine, Load(clients=1), {}, "2 connections at a time"),
         (mine, Load(clients=2, rate=5.0), {}, "the log determines the start"),
-        (theirs, Load(clients=2), {"changes": "made-up"}, "values of your directory"),
+        (theirs, Load(clients=2), {"changes": "made-up"}, "values in your directory"),
         (mine, Load(clients=2), {"loaded": "no"}, "is empty"),
         (mine, Load(clients=2), {"log": ""}, "log file is missing"),
     ):

@@ -70,5 +70,5 @@ def test_the_record_of_a_trial_by_fewer_workers_says_so_and_a_voided_one_says_wh
 
 
 def test_fewer_workers_without_a_cluster_are_refused() -> None:
-    with pytest.raises(InputError, match="needs a Ray cluster"):
+    with pytest.raises(InputError, match="without a Ray cluster"):
         worker_pool.require(replace(TWO, cluster=""))

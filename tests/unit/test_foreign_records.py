@@ -82,7 +82,7 @@ def test_foreign_records_are_listed_and_shown_with_their_gaps(run: Run) -> None:
         "The output of the other program does not contain: the machine, the version and the settings of the database"
     ) in words
     assert "the variation between repeats" in words and "No verdict" in words
-    assert "throughput" in shown and "not said" in shown
+    assert "throughput" in shown and "not stated" in shown
     _, whole, _ = run("show", id, "--json")
     assert json.loads(whole)[0]["metrics"]["throughput"] == 2261.969379
 

@@ -166,5 +166,5 @@ def test_a_script_that_counts_with_answers_of_the_server_still_has_its_commands(
 def test_an_extension_that_a_copy_lacks_is_made_where_the_copy_comes_from() -> None:
     known = StatementsAccess(loaded=True, schema=None, there=True, version=150008, io_timed=True)
     missing = {copied: lacking(known, copied=copied) for copied in (False, True)}
-    assert missing[False] and "in this database: CREATE EXTENSION" in missing[False].remedy
+    assert missing[False] and "in this database" in missing[False].remedy
     assert missing[True] and "that trials copy" in missing[True].remedy

@@ -109,7 +109,7 @@ def test_memory_beyond_what_is_free_is_refused_before_the_first_byte() -> None:
 @pytest.mark.parametrize(
     ("workload", "options", "cause"),
     [
-        ("igen-ram", {"memory": "1kB"}, "too small for a lottery"),
+        ("igen-ram", {"memory": "1kB"}, "too little memory"),
         ("igen-ram", {"memory": "much"}, "is not a size"),
         ("igen-ram", {"huge": "perhaps"}, "is unknown"),
         ("igen-cpu", {"variant": "fast"}, "is unknown"),

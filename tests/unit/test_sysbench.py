@@ -120,7 +120,7 @@ def test_names_may_have_dashes() -> None:
         ({"threads": "8"}, "--with threads", "is not an option of the workload", "use --clients"),
         ({"db-ps-mode": "disable"}, "--with db_ps_mode", "is not an option of the workload", "use --protocol"),
         ({"table_sise": "8"}, "--with table_sise", "is not an option of sysbench", "did you mean table_size"),
-        ({"tables": "0"}, "--with tables=0", "0 is out of range", "1 to 1,000 is possible"),
+        ({"tables": "0"}, "--with tables=0", "0 is out of range", "from 1 to 1,000"),
         ({"test": "oltp"}, "--with test=oltp", "'oltp' is unknown", "oltp_"),
         (
             {"test": "oltp_write_only", "index_updates": "0", "non_index_updates": "0", "delete_inserts": "0"},

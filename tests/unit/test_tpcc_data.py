@@ -18,7 +18,7 @@ OPTIONS = {option.name: option.default for option in tables.OPTIONS}
 def test_numbers_of_warehouses_out_of_range_are_refused(text: str) -> None:
     with pytest.raises(InputError) as refused:
         tables.OPTIONS[0].validated(text)
-    assert refused.value.hint == "1 to 100,000 is possible"
+    assert refused.value.hint == "use a value from 1 to 100,000"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -91,7 +91,7 @@ def test_a_light_transaction_is_one_statement_on_postgres() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "cause", "hint"),
     [
-        ("igen-oltp", {"scale": "0"}, "0 is out of range", "1 to 100,000 is possible"),
+        ("igen-oltp", {"scale": "0"}, "0 is out of range", "use a value from 1 to 100,000"),
         ("igen-oltp", {"scale": "1.5"}, "'1.5' is not a whole number", "1 to 100,000"),
         ("igen-oltp", {"scale": "big"}, "'big' is not a whole number", "1 to 100,000"),
         ("igen-oltp", {"skew": "nan"}, "nan is out of range", "0 to 4"),
@@ -99,7 +99,7 @@ def test_a_light_transaction_is_one_statement_on_postgres() -> None:
         ("igen-oltp", {"weight": "haevy"}, "'haevy' is unknown", "did you mean heavy?"),
         ("igen-oltp", {"scael": "2"}, "is not an option of igen-oltp", "did you mean scale?"),
         ("tpcb-like", {"fillfactor": "5"}, "5 is out of range", "10 to 100"),
-        ("script", {"scale": "2"}, "is not an option of script", "workload script has no options"),
+        ("script", {"scale": "2"}, "is not an option of script", "the workload `script` has no options"),
     ],
 )
 def test_options_are_held_to_their_bounds(name: str, options: dict[str, str], cause: str, hint: str) -> None:

@@ -118,9 +118,11 @@ class Sheet:
             raise InputError(f"--licence {name}", cause, nearest(name, known, closest_first=True))
         price = self.prices[name]
         if price.every != "once" or price.per not in ("core", "socket", "server"):
-            paid = f"is paid every {price.every}" if price.every != "once" else f"is per {price.per}"
-            hint = "use a one-time licence per core, socket or server; for the others, use `ironbench cost`"
-            raise InputError(f"--licence {name}", f"{paid}, but published results do not contain that quantity", hint)
+            cause = f"is charged per {price.per}, but published results do not contain the number of such units"
+            if price.every != "once":
+                cause = f"is paid every {price.every}, but published results do not contain a period"
+            hint = "use a one-time licence per core, socket or server; for other prices, use `ironbench cost`"
+            raise InputError(f"--licence {name}", cause, hint)
         return price
 
     def rate(self, currency: str, into: str) -> ExchangeRate:
@@ -155,7 +157,7 @@ def with_sheets(paths: Sequence[Path]) -> Sheet:
     InputError."""
     sheet = shipped()
     for path in paths:
-        own = read(text_of(path, f"--prices {path}", "name a price sheet (TOML)"), str(path))
+        own = read(text_of(path, f"--prices {path}", "give the path of a price sheet (TOML)"), str(path))
         sheet = Sheet({**sheet.prices, **own.prices}, (*own.rates, *sheet.rates))
     return sheet
 
@@ -175,8 +177,8 @@ def _price(sheet: str, name: str, table: Any) -> Price:
     price = msgspec.structs.replace(converted(table, Price, subject, _HINT), name=name)
     if price.per in ("kWh", "hour") and (price.every != "once" or price.pack > 1):
         odd = f"every = {price.every!r}" if price.every != "once" else f"pack = {price.pack}"
-        counted = f"remove it: every {price.per} of the period is already counted"
-        raise InputError(subject, f"is per {price.per} but has {odd}", counted)
+        counted = f"remove it: ironbench already counts every {price.per} of the period"
+        raise InputError(subject, f"is charged per {price.per}, but has `{odd}`", counted)
     if price.per != "core":
         if price.least_cores_per_socket or price.least_cores_per_server:
             cause = f"has a minimum number of cores, but the price is per {price.per}"

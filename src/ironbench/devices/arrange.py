@@ -77,7 +77,7 @@ def _request(name: str, roles: tuple[str, ...], declared: str | DeviceSection | 
         return DeviceRequest(name, roles)
     section, subject = DeviceSection(model=declared) if isinstance(declared, str) else declared, f"devices.{name}"
     if not section.model:
-        raise InputError(f"{subject}.model", "is missing", "name a model: `ironbench list devices`")
+        raise InputError(f"{subject}.model", "is missing", "choose a model from `ironbench list devices`")
     size = section.capacity
     capacity_bytes = int(CAPACITY.read(written(f"{subject}.capacity"), size)) if size != "" else None
     backing = expanded(section.backing or RAM)
@@ -215,4 +215,4 @@ def require_memory(subject: str, devices: Sequence[Device], undone: int) -> None
     for device in devices:
         if device.backing != RAM and not space.existing(Path(device.backing)).is_dir():
             subject = written("devices.NAME.backing", device.backing)
-            raise InputError(subject, "is not a directory", "name a directory")
+            raise InputError(subject, "is not a directory", "give the path of a directory")

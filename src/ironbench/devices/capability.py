@@ -13,7 +13,7 @@ LOOPS = Path("/dev/loop-control")
 _PROGRAMS = ("losetup", "mount", "umount", "sync")
 _SYS_ADMIN = 21
 """Bit of CAP_SYS_ADMIN (capabilities(7)), which mount(2) requires."""
-WITHOUT = "name a directory (with a slash) instead; everything except emulated devices works on this machine"
+WITHOUT = "use a directory instead (a path with a slash); everything except emulated devices works on this machine"
 
 
 def require(subject: str) -> None:

@@ -200,7 +200,9 @@ class MountedDevice:
         entry = register.read(Path(self._order.entry))
         own = processes.identify(os.getpid())
         if entry is None or own is None:
-            raise FailureError("emulated device", f"the register entry {self._order.entry} is missing")
+            raise FailureError(
+                "emulated device", f"the file {self._order.entry}, in which ironbench registers the device, is missing"
+            )
         register.with_server(register.owned(entry, own) if self._order.detached else entry, own, None)
 
     def _create_file_system(self, block: str, point: Path, flushes: bool) -> None:

@@ -24,7 +24,11 @@ def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
     """
     by_name = dict(device_models())
     for name in [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)), *more]:
-        text = text_of(Path(name), f"device models {name}", "name a TOML file; docs/how/emulated-devices.md shows one")
+        text = text_of(
+            Path(name),
+            f"device models {name}",
+            "give the path of a TOML file; docs/how/emulated-devices.md shows an example",
+        )
         by_name |= read(text, name, by_name)
     return by_name
 

@@ -361,9 +361,9 @@ def _refuse_used(device: Device) -> None:
                 ),
             )
         if point.exists() and (not point.is_dir() or any(point.iterdir())):
-            raise InputError(f"mount point {point}", "is not an empty directory", "name another directory")
+            raise InputError(f"mount point {point}", "is not an empty directory", "use another directory")
         if not (above := space.existing(point)).is_dir():
-            raise InputError(f"mount point {point}", f"{above} is not a directory", "name another directory")
+            raise InputError(f"mount point {point}", f"{above} is not a directory", "use another directory")
 
 
 def _registered(device: Device) -> tuple[Path, register.RegisterEntry]:

@@ -107,7 +107,7 @@ def predicted(trace: Trace, model: str, models: bytes, capacity: int | None = No
     Raises InputError if the expression is invalid, or if the trace is empty or does not fit on the device.
     """
     if not len(trace.op):
-        raise InputError("trace", "is empty", "record while a program uses the device")
+        raise InputError("trace", "is empty", "record a trace while a program uses the device")
     room = capacity or -(-trace.end() // 4096) * 4096 or None
     raw, histograms = _core.replay_trace(model, models, room, trace.for_core())
     summary = msgspec.json.decode(raw, type=dict[str, Any])

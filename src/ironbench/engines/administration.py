@@ -263,7 +263,7 @@ class Administration:
     def locate(self, session: Session, machine: Tree) -> ServerLocation:
         """Locates the server's processes and directories on `machine`, which may be a remote machine. Raises
         FailureError."""
-        return ServerLocation(unseen="this engine cannot locate its processes")
+        return ServerLocation(unseen="ironbench cannot locate the processes of this engine")
 
     insight: Insight = Insight()
     """Collects query plans and server statistics for a trial."""

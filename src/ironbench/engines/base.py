@@ -315,7 +315,7 @@ class SessionDefaults:
     engine: str
 
     def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
-        raise FailureError(f"engine {self.engine}", "this engine has no database to connect to")
+        raise FailureError(f"engine {self.engine}", "has no database to connect to")
 
     def counters(self) -> dict[str, int]:
         return {}

@@ -81,7 +81,9 @@ class DataImport:
         """Reads the properties of a dump. Starts nothing. Raises InputError if the file is not a dump or cannot be
         restored here."""
         raise InputError(
-            written("data.dump"), f"engine {system.engine} cannot load dumps", "remove it, or choose another engine"
+            written("data.dump"),
+            f"the engine `{system.engine}` cannot load dumps",
+            "remove it, or choose another engine",
         )
 
     def version(self, system: System) -> str:

@@ -167,7 +167,7 @@ def examine(dsn: str) -> ExaminationResult:
     if engine is None or examination is None:
         able = [one for one in map(engines.get, engines.names()) if one.administration.examination]
         known = ", ".join(sorted(f"{scheme}://" for one in able for scheme in one.traits.schemes if scheme))
-        cause = f"doctor has no checks for engine {engine.name}" if engine else f"no engine supports {word}://"
+        cause = f"doctor has no checks for the engine `{engine.name}`" if engine else f"no engine supports {word}://"
         raise InputError("--dsn", cause, f"supported: {known}")
     system, secrets = engine.validated(System(engine.name, "doctor", dsn=dsn), 0)
     with engines.running(system, secrets, 0) as session:
@@ -185,7 +185,7 @@ def connections_reading(used: int, most: int, remedy: str) -> CheckResult:
     if used < _NEARLY * most:
         return ok(seen)
     reading = severe if used >= _FULL * most else warning
-    meaning = "Few connections are free: a trial with more clients may be rejected."
+    meaning = "Few connections are free, so the server may reject some clients of a trial."
     return reading(f"{seen} ({in_percent(used / most)})", meaning, remedy)
 
 

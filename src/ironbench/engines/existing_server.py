@@ -29,7 +29,7 @@ def checked_answers(is_given: bool) -> Iterator[None]:
         place = traceback.extract_tb(error.__traceback__)[-1]
         found = f"{type(error).__name__}: {shortened(str(error))} ({Path(place.filename).name}:{place.lineno})"
         cause = f"unexpected response: {found}"
-        hint = f"check that {written('system.dsn')} names a server of this kind"
+        hint = f"check that {written('system.dsn')} is the address of a server of this kind"
         raise FailureError("the server", cause, hint) from error
 
 

@@ -148,10 +148,12 @@ def require_closed(dump: Path, what: str, magic: bytes, at: int, logs: Sequence[
     """
     subject = f"dump {dump}"
     if dump.is_dir():
-        raise InputError(subject, "is a directory", "name the file of the database")
+        raise InputError(subject, "is a directory", "give the path of the database file")
     with dump.open("rb") as file:
         if file.read(at + len(magic))[at:] != magic:
-            raise InputError(subject, f"is not {what}", "name the database file; run SQL files as setup files")
+            raise InputError(
+                subject, f"is not {what}", "give the path of a database file; SQL files can be used as setup files"
+            )
     for log in (dump.with_name(dump.name + suffix) for suffix in logs):
         if log.exists() and log.stat().st_size:
             cause = f"{log.name} contains changes that are not in the file yet, or the file is in use"
@@ -159,7 +161,7 @@ def require_closed(dump: Path, what: str, magic: bytes, at: int, logs: Sequence[
 
 
 def setup_text(file: Path) -> str:
-    return text_of(file, str(file), "name an SQL file", _LARGEST_SETUP)
+    return text_of(file, str(file), "give the path of an SQL file", _LARGEST_SETUP)
 
 
 def place_file(system: System, dump: Path, name: str) -> None:

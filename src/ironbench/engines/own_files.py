@@ -86,7 +86,7 @@ def refuse_version(place: Path, title: str, made_by: str, major: str, version: s
         raise InputError(
             f"data directory {place}",
             f"was created by {title} {made_by}, but this is {title} {version}",
-            "name another directory, or remove this one to start with an empty one",
+            "use another directory, or remove this directory; ironbench then creates a new one",
         )
 
 
@@ -107,6 +107,6 @@ def in_use(files: Path, place: Path) -> InputError | None:
     return InputError(
         f"data directory {place}",
         f"in use by a running server (process {running[0]})",
-        f"stop the server, or name another directory with {written('layout.data')}. If ironbench started the server "
+        f"stop the server, or use another directory with {written('layout.data')}. If ironbench started the server "
         "and was killed, `ironbench cleanup` stops the server",
     )

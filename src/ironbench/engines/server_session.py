@@ -316,7 +316,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
                     self._explain(error)
                 if error.sqlstate == DENIED and not error.hint:
                     error.hint = (
-                        f"grant role {self.role} that privilege, or name another role in {written('system.dsn')}"
+                        f"grant role {self.role} that privilege, or use another role in {written('system.dsn')}"
                     )
                 raise
 

@@ -28,7 +28,7 @@ def host_and_port(place: str, usual_port: int) -> tuple[str, str]:
             raise wrong("the host is not an IPv6 address in brackets", f"write [::1]:{usual_port}")
         return host, rest[1:]
     if "," in place:
-        raise wrong("contains several hosts", "name only the host to measure")
+        raise wrong("contains several hosts", "give only the host to measure")
     host, _, port = place.partition(":")
     return host, port
 
@@ -85,7 +85,7 @@ def certificate(name: str, path: str | None) -> str | None:
     if path is None:
         return None
     if not is_file(path):
-        raise wrong(f"{name} does not name an existing file", "write the full path of the file")
+        raise wrong(f"{name} is not the path of an existing file", "write the full path of the file")
     return str(Path(path).absolute())
 
 

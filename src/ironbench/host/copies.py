@@ -81,7 +81,7 @@ def file(source: Path, target: Path, *, link: bool = False) -> CopyResult:
 
 def failure(target: Path, error: OSError) -> FailureError:
     """Returns the error for files that cannot be written to `target`."""
-    hint = "free some space, or name a directory on a larger device" if error.errno == errno.ENOSPC else ""
+    hint = "free some space, or use a directory on a larger device" if error.errno == errno.ENOSPC else ""
     return FailureError(f"directory {target.parent}", f"cannot copy the data: {error.strerror or error}", hint)
 
 

@@ -71,10 +71,10 @@ def check(path: str, role: str) -> str:
             f"the path {str(place)!r} contains a control character, which cannot be written in the configuration "
             "of a server"
         )
-        raise InputError(f"{role} directory", cause, "name another directory")
+        raise InputError(f"{role} directory", cause, "use another directory")
     there = space.existing(place)
     if not there.is_dir():
-        raise InputError(subject, f"{there} is not a directory", "name another directory")
+        raise InputError(subject, f"{there} is not a directory", "use another directory")
     try:  # checking permissions is not enough: root may write everywhere unless the file system forbids it
         # creates an unnamed file (O_TMPFILE), if the file system supports that
         tempfile.TemporaryFile(dir=there).close()
@@ -85,7 +85,7 @@ def check(path: str, role: str) -> str:
         raise InputError(
             subject,
             f"contains files that ironbench did not create, e.g. {entries[0]}",
-            "name an empty directory, or one that does not exist yet",
+            "use an empty directory, or a directory that does not exist yet",
         )
     return str(place)
 
@@ -128,7 +128,7 @@ def lock(place: Path) -> int:
         raise InputError(
             f"data directory {place}",
             f"another ironbench process uses this directory (process {holder})",
-            f"wait for that process, name another directory with {written('layout.data')}, or run `ironbench "
+            f"wait for that process, use another directory with {written('layout.data')}, or run `ironbench "
             "cleanup` if that process was killed",
         ) from None
     except OSError:
@@ -191,7 +191,7 @@ def _entries(place: Path) -> list[str]:
         return sorted({path.name for path in place.iterdir() if not _of_a_claim(path)} - _OF_THE_FILE_SYSTEM)
     except OSError as error:
         raise InputError(
-            f"directory {place}", error.strerror or str(error), "name another directory, or change the permissions"
+            f"directory {place}", error.strerror or str(error), "use another directory, or change the permissions"
         ) from error
 
 

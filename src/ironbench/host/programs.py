@@ -235,7 +235,11 @@ def run_program(
     """Runs a program with a text as standard input. Returns its status and output. Raises FailureError if the program
     cannot run or exceeds the timeout."""
     if trust.is_withheld(words):
-        raise FailureError(words[0], "is named by a lab file without --trust, so it is not run", "add --trust")
+        raise FailureError(
+            words[0],
+            "is a program from a lab file, which ironbench runs only with `--trust`",
+            "if you trust the file, add --trust",
+        )
     try:
         return subprocess.run(
             words,

@@ -202,7 +202,7 @@ class Reader:
         """Checks the lab's name, which becomes the name of a directory. Raises InputError."""
         lab = self.manifest.lab
         if lab and not _LAB.fullmatch(lab):
-            raise self.distrusted(f"names the lab {lab[:100]!r}, which is not a valid directory name")
+            raise self.distrusted(f"contains the lab name {lab[:100]!r}, which is not a valid directory name")
 
     def _check_entries(self) -> None:
         """Checks that entries and manifest name the same files, and that each is a file of a store within its size
@@ -244,7 +244,7 @@ class Reader:
         return InputError(
             str(self.path),
             "is not a bundle of exported records",
-            "name a file written by `ironbench record export`; for the output of another program, add --from PROGRAM",
+            "use a file that `ironbench record export` wrote; for the output of another program, add `--from PROGRAM`",
         )
 
     def _not_whole(self) -> InputError:
@@ -262,7 +262,7 @@ def _opened(path: Path) -> _File:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(
-            str(path), error.strerror or str(error), "name a file written by `ironbench record export`"
+            str(path), error.strerror or str(error), "use a file that `ironbench record export` wrote"
         ) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

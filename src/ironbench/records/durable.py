@@ -61,7 +61,7 @@ def held(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise InputError(subject, error.strerror or str(error), "name another directory") from error
+        raise InputError(subject, error.strerror or str(error), "use another directory") from error
     try:
         _hold(descriptor, path, subject)
         try:
@@ -140,7 +140,7 @@ def sync_tree(folder: Path) -> None:
 
 def unwritten(path: Path, error: OSError) -> UnwrittenError:
     cause = f"could not be written: {error.strerror or error}"
-    return UnwrittenError(str(path), cause, "free some space, or name another directory with --results")
+    return UnwrittenError(str(path), cause, "free some space, or use another directory with --results")
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory
             aside.rename(out)
             sync(out.parent)
     except OSError as error:
-        raise UnwrittenError(f"-o {out}", error.strerror or str(error), "name another file") from error
+        raise UnwrittenError(f"-o {out}", error.strerror or str(error), "use another file") from error
     return len(records)
 
 

@@ -72,7 +72,7 @@ def import_bundle(reader: Reader, directory: Path) -> ImportResult:
             copies.sync(directory)
     except OSError as error:
         raise UnwrittenError(
-            str(directory), error.strerror or str(error), "free some space, or name another directory"
+            str(directory), error.strerror or str(error), "free some space, or use another directory"
         ) from error
     finally:
         for path in made:
@@ -136,7 +136,11 @@ def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
         except (OSError, msgspec.DecodeError, RecursionError):
             kept = None
         if kept != msgspec.json.decode(reader.read(f"trials/{id}/{RECORD}")):
-            raise InputError(id, f"is already in {directory}, with different contents", "import into another --results")
+            raise InputError(
+                id,
+                f"is already in {directory}, with different contents",
+                "import the file into another directory with --results",
+            )
     return there
 
 
@@ -144,7 +148,9 @@ def _lab_fits(reader: Reader, directory: Path) -> None:
     """Checks that a directory contains the same lab or none, because lab files are never replaced. Raises
     InputError."""
     plan = directory / PLAN
-    another = InputError(str(directory), "contains another lab", "import into another directory with --results")
+    another = InputError(
+        str(directory), "contains another lab", "import the file into another directory with --results"
+    )
     if plan.exists() and PLAN not in _of_lab(reader):
         raise another
     for name, entry in _of_lab(reader).items():
@@ -158,7 +164,7 @@ def _require_room(reader: Reader, directory: Path) -> None:
     free = space.free_bytes(space.existing(directory))
     if free < needed:
         cause = f"needs {needed >> 20} MiB, but only {free >> 20} MiB are free"
-        raise InputError(f"--results {directory}", cause, "free some space, or name another directory")
+        raise InputError(f"--results {directory}", cause, "free some space, or use another directory")
 
 
 def _unpack(reader: Reader, aside: Path, known: Collection[str]) -> None:

@@ -186,7 +186,7 @@ def find(name: str) -> LabDirectory:
         raise InputError(
             name,
             f"no lab has been started from this file in {home()}",
-            "name the directory of a lab (its --results), or start one with `ironbench lab run`",
+            "give the directory of a lab (its `--results`), or start the lab with `ironbench lab run`",
         )
     return own[-1]
 
@@ -218,14 +218,14 @@ class LabDirectory:
             if any(not trial.name.startswith(".") for trial in (self.path / "trials").glob("*")):
                 hint = (
                     "continue the existing lab with `ironbench lab resume`, or start a new lab in another "
-                    "--results directory"
+                    "directory with --results"
                 )
                 raise InputError(str(self.path), "already contains a lab", hint)
             for name in (PLAN, PEAK, BEST, CONFIRMATION, *(stage.name for stage in self.path.glob("stage-*.json"))):
                 (self.path / name).unlink(missing_ok=True)
         elif source.exists() and source.read_bytes() != text:
             cause = "already exists, and would be overwritten by the stored lab file"
-            raise InputError(str(source), cause, "name another directory with --results")
+            raise InputError(str(source), cause, "use another directory with --results")
         write_whole(source, text)
         write_whole(self.path / PLAN, _encoded(frozen))
 
@@ -233,7 +233,7 @@ class LabDirectory:
         """Returns the plan as it was when the lab started. Raises InputError if there is no plan."""
         plan = _read(self.path / PLAN, FrozenPlan)
         if plan is None:
-            hint = "name a directory created by `ironbench lab run`"
+            hint = "give a directory that `ironbench lab run` created"
             raise InputError(str(self.path), f"contains no lab (no {PLAN})", hint)
         if plan.schema > SCHEMA:
             raise FailureError(

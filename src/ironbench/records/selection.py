@@ -134,7 +134,7 @@ def _level(part: str, factors: Sequence[Factor]) -> tuple[str, str] | None:
     ]
     if len(fitting) > 1:
         known = " and ".join(f'"{name}={level}"' for name, level in fitting)
-        raise InputError(part, f"is a value of {len(fitting)} factors", f"name one: {known}")
+        raise InputError(part, f"is a value of {len(fitting)} factors", f"write {known} in full")
     return fitting[0] if fitting else None
 
 
@@ -157,6 +157,6 @@ def _everything(results: Path) -> list[NamedRecords]:
         raise InputError(
             str(results),
             "contains no records",
-            "create records with `ironbench run`, or name another directory with --results",
+            "create records with `ironbench run`, or use another directory with --results",
         )
     return [NamedRecords(str(store.directory), store.all(), store) for store in stores]

@@ -88,7 +88,7 @@ class Store:
             tempfile.TemporaryFile(dir=there).close()  # the file has no name if the file system supports that
         except OSError as error:
             raise InputError(
-                f"--results {self.directory}", f"cannot store results: {error.strerror}", "name another directory"
+                f"--results {self.directory}", f"cannot store results: {error.strerror}", "use another directory"
             ) from None
 
     @contextmanager

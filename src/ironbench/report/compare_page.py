@@ -93,12 +93,12 @@ def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool =
         raise InputError(
             f"{a} and {b}",
             "; ".join(wording.texts(apart)),
-            "compare records of the same workload, or add --different-work",
+            "compare records of the same workload, or add `--different-work`",
         )
     common = {record.id for record in records_a} & {record.id for record in records_b}
     if common:
         cause = f"shares {counted(len(common), 'trial')} with {a}"
-        raise InputError(b, cause, "name two different systems or series")
+        raise InputError(b, cause, "give two different systems or series")
     known = [facts(next(r for r in one if r.status.comparable), store) for one in (records_a, records_b)]
     derived = sentences([*records_a, *records_b]).values()
     if pairs:
@@ -126,8 +126,8 @@ def _require_one_work(name: str, records: Sequence[Record]) -> None:
             name,
             f"matches records of {' and '.join(work_name(group[0].choice) for group in works)}",
             (
-                f"name one series of the same workload on each side ({', '.join(series)}), or use `ironbench lead` to "
-                "compare all workloads"
+                f"give one series on each side, both of the same workload ({', '.join(series)}), or use "
+                "`ironbench lead` to compare all workloads"
             ),
         )
 
@@ -141,10 +141,10 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
         if len(one.cells) > 1:
             cause = f"matches {len(one.cells)} configurations"
             raise InputError(
-                one.word, cause, f"name one of these: {', '.join(one.cells)}; `ironbench lead` compares them all"
+                one.word, cause, f"give one of these: {', '.join(one.cells)}; `ironbench lead` compares all of them"
             )
     if a.cells == b.cells:
-        raise InputError(b.word, f"is the same configuration as {a.word}", "name two configurations")
+        raise InputError(b.word, f"is the same configuration as {a.word}", "give two different configurations")
     from ironbench.study.labstudy import compare_cells
 
     directory = LabDirectory(a.store.directory)
@@ -162,7 +162,7 @@ def usable(word: str, records: Sequence[Record]) -> list[Record]:
         hint = "fix the cause, and repeat the run"
         if cut:
             hint = (
-                "continue an incomplete run with the same command and --resume, or an incomplete lab with "
+                "continue an incomplete run with the same command and `--resume`, or an incomplete lab with "
                 "`ironbench lab resume`"
             )
         raise InputError(word, f"has no usable trial ({'; '.join(causes)})", hint)

@@ -441,7 +441,10 @@ def _in_order(declared: SystemsFile, labels: Sequence[str]) -> SystemsFile:
 
 
 def _declared(path: str) -> SystemsFile:
-    return offers.read(text_of(Path(path), f"--systems {path}", "name a systems file (a TOML file with prices)"), path)
+    return offers.read(
+        text_of(Path(path), f"--systems {path}", "give the path of a systems file (a TOML file that contains prices)"),
+        path,
+    )
 
 
 def _against(

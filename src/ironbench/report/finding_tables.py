@@ -136,7 +136,7 @@ def _blocks(finding: Finding) -> TableCell:
     return count(finding.blocks, f"{len(finding.dropped)} dropped" if finding.dropped else "")
 
 
-_AGAINST_TREND = "Against the trend"
+_AGAINST_TREND = "Queries against the overall trend"
 _NAMED = 3
 """Maximum number of queries named in a sentence. The table contains all queries."""
 

@@ -72,7 +72,7 @@ _FACTS = {
     "program": "measured with",
     "checks": "results checked",
 }
-_NOT_SAID = Missing("not said")
+_NOT_SAID = Missing("not stated")
 
 
 def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]:
@@ -84,7 +84,7 @@ def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]
     for word, records in found:
         if not records:
             one = next(word for word, records in found if records)
-            hint = f"compare the two: ironbench compare {one} {word}"
+            hint = f"compare the two: `ironbench compare {one} {word}`"
             raise InputError(word, f"cannot be reported together with the foreign record {one}", hint)
     return list({one.id: one for _, records in found for one in records}.values())
 
@@ -98,7 +98,9 @@ def resolved(word: str, results: str) -> ForeignRecord | NamedRecords:
         records = foreign.named(word, Path(results))
         if len(records) > 1:
             ids = listed([record.id for record in records])
-            raise InputError(word, f"names {counted(len(records), 'foreign record')}", f"name one: {ids}") from None
+            raise InputError(
+                word, f"matches {counted(len(records), 'foreign record')}", f"give the id of one of them: {ids}"
+            ) from None
         if records:
             return records[0]
         raise
@@ -200,9 +202,9 @@ class _Side:
         or no usable trial."""
         trials = beside(named.records, clients)
         if not trials:
-            raise InputError(named.word, "has no usable trials", "name other records")
+            raise InputError(named.word, "has no usable trials", "use other records")
         if len(by_work(trials)) > 1 or len(subjects(trials)) > 1:
-            raise InputError(named.word, "matches several systems or workloads", "name one system or workload")
+            raise InputError(named.word, "matches several systems or workloads", "give one system and one workload")
         first, summaries = trials[0], metrics_of(trials, list(_METRICS), named.store)
         machine, engine = named.store.machine(machine_of(first)), named.store.engine(first.engine)
         cpu = machine.get("cpu", {})

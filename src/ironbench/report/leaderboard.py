@@ -192,7 +192,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         raise InputError(
             "--per currency" if per == "currency" else "--sort currency",
             "no price",
-            "name a price with --licence, for example --licence sql-server-2014-enterprise",
+            "choose a price with `--licence`, for example `--licence sql-server-2014-enterprise`",
         )
     only = workloads.find(name) if name not in published.names() else None
     if only and not only.scores:

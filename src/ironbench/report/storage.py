@@ -326,8 +326,8 @@ def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
     chance = apart_by_chance(*comparison.trials)
     ranges = "ranges"
     if chance <= MOST_BY_CHANCE:
-        which = f"at least 1 of {len(pairs)} pairs is apart" if len(pairs) > 1 else "the pair is apart"
-        ranges = f"ranges (by chance, {which} in {in_percent(any_apart(chance, len(pairs)))} of comparisons)"
+        which = f"at least 1 of {len(pairs)} pairs of ranges is apart" if len(pairs) > 1 else "the ranges are apart"
+        ranges = f"ranges ({which} by chance alone in {in_percent(any_apart(chance, len(pairs)))} of comparisons)"
     head = ("A", "B", "B / A", "A range", "B range", ranges)
     rates = [_compared(one, other, chance) for one, other in pairs if one.kind != "sync"]
     safe = [_compared(one, other, chance) for one, other in pairs if one.kind == "sync"]

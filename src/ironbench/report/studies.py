@@ -35,7 +35,7 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
         raise InputError(
             results,
             "contains no records",
-            "create records with `ironbench run`, or name another directory with --results",
+            "create records with `ironbench run`, or use another directory with --results",
         )
     return formats.get(format, store)(studies(records, store, sentences(records))), len(records)
 

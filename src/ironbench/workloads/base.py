@@ -81,7 +81,7 @@ class Option:
 
     def _range(self) -> str:
         assert self.lowest is not None and self.highest is not None
-        return f"{ranges.in_words(self.lowest)} to {ranges.in_words(self.highest)} is possible"
+        return f"use a value from {ranges.in_words(self.lowest)} to {ranges.in_words(self.highest)}"
 
 
 Pieces = Callable[[str], Iterable[bytes]]
@@ -207,7 +207,7 @@ class Workload(ABC):
         known = {option.name: option for option in self.options}
         for name in options:
             if name not in known:
-                hint = nearest(name, list(known)) if known else f"workload {self.name} has no options"
+                hint = nearest(name, list(known)) if known else f"the workload `{self.name}` has no options"
                 raise InputError(written("workload.with", name), f"is not an option of {self.name}", hint)
         return {name: option.validated(options.get(name, option.default)) for name, option in known.items()}
 

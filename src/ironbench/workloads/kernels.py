@@ -76,7 +76,7 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> KernelTimes:
         raise FailureError(
             "kernel",
             f"no unit of work was completed within {load.duration_s:g} s",
-            f"increase {written('load.duration')}, or use smaller units of work ({written('workload.with')})",
+            f"increase {written('load.duration')}, or make the units of work smaller ({written('workload.with')})",
         )
     threads = result["threads"]
     return KernelTimes(

@@ -82,7 +82,7 @@ class Maintenance(Workload):
         if load.duration_s is not None:
             raise InputError(
                 written("load.duration"),
-                f"has no effect on {self.name}, because a trial lasts as long as the {self.counts[0]}",
+                f"has no effect on `{self.name}`, because a trial lasts as long as the {self.counts[0]}",
                 "remove it",
             )
 

@@ -76,8 +76,8 @@ class DuckdbEngine(LibraryEngine):
     title, file, version = "DuckDB", FILE, "2"
     beside_data: Mapping[str, str] = {"log": "DuckDB keeps its WAL next to the data file"}
     never_ideal: Mapping[str, str] = {
-        "log": "DuckDB keeps its WAL next to the data file, so both would be in memory",
-        "temp": "DuckDB only writes temporary files for data above its memory limit; raise the limit instead",
+        "log": "DuckDB keeps its WAL next to the data file, so a WAL in memory would also put the data in memory",
+        "temp": "DuckDB writes temporary files only for data above its memory limit; raise the limit instead",
         "data": "DuckDB caches data up to its memory limit; put the data directory in memory instead",
         "client": "the client only sends statements to DuckDB's process and receives the results",
     }

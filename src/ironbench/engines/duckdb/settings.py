@@ -50,7 +50,7 @@ def validate(system: System) -> None:
     if system.memory_bytes is not None and system.memory_bytes < LEAST_MEMORY_BYTES:
         least = units.stored(LEAST_MEMORY_BYTES)
         subject = written("system.memory", units.stored(system.memory_bytes))
-        raise InputError(subject, f"DuckDB needs at least {least}", "raise the limit")
+        raise InputError(subject, f"DuckDB needs at least {least} of memory", "raise the limit")
     if system.parallelism is not None and not 1 <= system.parallelism <= 1024:
         subject = written("system.parallelism", system.parallelism)
         raise InputError(subject, "must be between 1 and 1024", "change the number")

@@ -124,7 +124,9 @@ def tool(system: System) -> BackupProgram:
         if all(_found(system, name) for name in programs):
             return one
     raise InputError(
-        f"{_COPY} and {_DUMP}", "are not on PATH", "install one: `apt install mariadb-backup` or `mariadb-client`"
+        f"{_COPY} and {_DUMP}",
+        "are not on PATH",
+        "install one of them: `apt install mariadb-backup` or `apt install mariadb-client`",
     )
 
 
@@ -136,7 +138,7 @@ def require(system: System, options: Mapping[str, str]) -> None:
     for name, values in _POSSIBLE.items():
         if options.get(name, values[0]) not in values:
             subject = written("workload.with", f"{name}={options[name]}")
-            cause = f"neither {_COPY} nor {_DUMP} supports this"
+            cause = f"neither {_COPY} nor {_DUMP} supports this value"
             raise InputError(subject, cause, f"use {name}={' or '.join(values)}")
     tool(system)
 

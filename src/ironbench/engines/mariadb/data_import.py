@@ -45,7 +45,7 @@ class MariadbDataImport(DataImport):
     def examined(self, system: System, dump: Path) -> Dump:
         subject = f"dump {dump}"
         if dump.is_dir():
-            raise InputError(subject, "is a directory", "name the file written by mariadb-dump")
+            raise InputError(subject, "is a directory", "give the path of the file that mariadb-dump wrote")
         text = _examined(dump, dump.stat().st_mtime_ns)
         if system.dsn is None and text.collations:
             version = installation.find(system.settings.get("bin")).version

@@ -47,7 +47,7 @@ class MariadbEngine(Engine):
             SuggestedSetting(
                 "innodb_flush_log_at_trx_commit", ("1", "2"), "With 2, a power failure may lose the last commits."
             ),
-            SuggestedSetting("innodb_doublewrite", ("ON", "OFF"), "Without it, a power failure may leave torn pages."),
+            SuggestedSetting("innodb_doublewrite", ("ON", "OFF"), "With OFF, a power failure may leave torn pages."),
         ),
         doc="the MariaDB that is installed on the machine, the installation in `--set bin=/path`, or "
         "an existing MariaDB or MySQL server (`--dsn`)",

@@ -106,7 +106,7 @@ def log_file(files: Path) -> Path:
     raise FailureError(
         f"data directory {files.parent}",
         f"the redo log is missing in {file.parent}",
-        "remove the directory to start with a new one",
+        "remove the data directory; ironbench then creates a new one",
     )
 
 
@@ -202,5 +202,5 @@ def _refuse_log_of_another(home: MariadbHome) -> None:
         raise InputError(
             f"log directory {home.log.parent}",
             f"contains the redo log of the data in {owner.parent}",
-            f"name another directory with {written('layout.log')}",
+            f"use another directory with {written('layout.log')}",
         )

@@ -91,7 +91,7 @@ class MariadbInsight(Insight):
         all_of = [(texts.get(id, ""), grown) for id, grown in counts.by_digest.items()]
         all_of += [(_ALL if text == TOGETHER else bounded(text), grown) for text, grown in counts.prepared.items()]
         if TOGETHER in counts.prepared:
-            reason = "this server only reports the total of all prepared statements"
+            reason = "this server reports only one total for all prepared statements together"
             remedy = f"use {written('load.protocol', 'simple')}, or {written('load.report_per_statement')}"
             lacking = NotShown(_STATEMENTS, reason, f"{remedy} to time each statement at the client")
             seen = replace(seen, missing=(*seen.missing, lacking))

@@ -62,11 +62,12 @@ def find(directory: str | None = None) -> MariadbInstallation:
         folder = expanded(directory).absolute()
         subject = written("system.set", f"bin={directory}")
         server = next((folder / name for name in _SERVERS if (folder / name).is_file()), None)
-        hint = f"name the directory that contains {_SERVERS[0]}"
+        hint = f"give the path of the directory that contains {_SERVERS[0]}"
     else:
         subject = TITLE
         server = next((Path(path) for path in map(shutil.which, _SERVERS) if path), None)
-        hint = f"`apt install mariadb-server-core`, or name its directory: {written('system.set', 'bin=/usr/sbin')}"
+        there = written("system.set", "bin=/usr/sbin")
+        hint = f"`apt install mariadb-server-core`, or set the directory of the server program: {there}"
     if server is None:
         where = "on PATH" if directory is None else f"in {directory}"
         raise InputError(subject, f"there is no {' or '.join(_SERVERS)} {where}", hint)

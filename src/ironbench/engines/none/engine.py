@@ -26,9 +26,9 @@ class NoEngine(Engine):
         decides how to use them."""
         for name, value in system.settings.items():
             raise InputError(
-                written("system.set", f"{name}={value}"), "engine none has no database settings", "remove it"
+                written("system.set", f"{name}={value}"), "the engine `none` has no database settings", "remove it"
             )
-        ideal.refuse(system, dict.fromkeys(("log", "data", "temp", "client"), "engine none has no database"))
+        ideal.refuse(system, dict.fromkeys(("log", "data", "temp", "client"), "the engine `none` has no database"))
         for option, declared in (
             (written("system.dsn"), system.dsn),
             (written("system.memory"), system.memory_bytes),
@@ -36,7 +36,7 @@ class NoEngine(Engine):
             (written("system.parallelism"), system.parallelism),
         ):
             if declared is not None:
-                raise InputError(option, "engine none has no database", "remove it, or choose another workload")
+                raise InputError(option, "the engine `none` has no database", "remove it, or choose another workload")
         emulated = system.layout.emulated
         places = {role: path if path in emulated else _directory(role, path) for role, path in _roles(system.layout)}
         return replace(system, layout=system.layout.at(places)), Secrets()
@@ -86,7 +86,9 @@ def _directory(role: str, path: str | None) -> str | None:
     place = expanded(path).absolute()
     if not place.is_dir():
         cause = "is not a directory" if place.exists() else "no such directory"
-        raise InputError(f"{role} directory {place}", cause, "name an existing directory on the device to measure")
+        raise InputError(
+            f"{role} directory {place}", cause, "give the path of an existing directory on the device to measure"
+        )
     return str(place)
 
 

@@ -31,27 +31,32 @@ class NullEngine(Engine):
             if name != "service":
                 raise InputError(
                     written("system.set", f"{name}={value}"),
-                    "the null engine has no such setting",
+                    "the engine `null` has no such setting",
                     nearest(name, ["service"]),
                 )
         _service_ns(system)
-        ideal.refuse(system, dict.fromkeys(("log", "data", "temp", "client"), "the null engine already does no work"))
+        ideal.refuse(
+            system,
+            dict.fromkeys(
+                ("log", "data", "temp", "client"), "the engine `null` does no work that could be made faster"
+            ),
+        )
         if system.dsn is not None:
             raise InputError(
-                written("system.dsn"), "the null engine is not a server", "remove it, or use a server engine"
+                written("system.dsn"), "the engine `null` is not a server", "remove it, or use a server engine"
             )
         if system.layout != Layout():
             raise InputError(
                 f"{written('layout.data')}, {written('layout.temp')}, {written('layout.log')}",
-                "the null engine stores no data",
+                "the engine `null` stores no data",
                 "remove them",
             )
         if system.memory_bytes is not None:
-            raise InputError(written("system.memory"), "the null engine has no cache", "remove it")
+            raise InputError(written("system.memory"), "the engine `null` has no cache", "remove it")
         if system.memory_total_bytes is not None or system.parallelism is not None:
             raise InputError(
                 f"{written('limits.memory_total')}, {written('system.parallelism')}",
-                "the null engine has nothing to limit",
+                "the engine `null` has nothing to limit",
                 "remove them",
             )
         return system, Secrets()

@@ -128,7 +128,7 @@ def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Id
         raise FailureError(
             f"data directory {cluster.place}",
             f"the server was not shut down cleanly, and its WAL is missing in {before}",
-            "remove the directory to start with a new one",
+            "remove the data directory; ironbench then creates a new one",
         )
     _make_log_directory(cluster, identity)
     if moved:
@@ -261,5 +261,5 @@ def _refuse_log_of_another(cluster: Cluster) -> None:
         raise InputError(
             f"log directory {cluster.log_place}",
             f"contains the WAL of the cluster in {owner.parent}",
-            f"name another directory with {written('layout.log')}",
+            f"use another directory with {written('layout.log')}",
         )

@@ -199,10 +199,10 @@ class PostgresCopies(DatabaseCopies):
     def _refusal(self, template: str, error: IronbenchError) -> IronbenchError:
         subject = written("data.template", template)
         if error.sqlstate == IN_USE:
-            hint = "close its connections, or name a database without connections"
+            hint = "close the connections to this database, or use a database without connections"
             return InputError(subject, f"cannot be copied while in use: {error.cause}", hint)
         if error.sqlstate == MISSING:
-            return InputError(subject, "no such database on this server", "name a database listed by `psql -l`")
+            return InputError(subject, "no such database on this server", "use a database that `psql -l` lists")
         if error.sqlstate == DENIED:
             hint = (
                 f"ask the owner of the database to run `ALTER DATABASE {template} IS_TEMPLATE true`, and check that "

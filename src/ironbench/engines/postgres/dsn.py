@@ -297,11 +297,11 @@ def _from_pairs(text: str) -> dict[str, str]:
         named = scheme.removeprefix("jdbc:").partition("+")
         if named[0] in SCHEMES and scheme != named[0]:
             odd = "jdbc:" if scheme.startswith("jdbc:") else f"+{named[2]}"
-            raise wrong(f"{odd} is only used by other programs", f"remove it: {named[0]}://…")
+            raise wrong(f"only other programs use {odd}", f"remove it: {named[0]}://…")
         raise wrong("does not start with postgresql://", "write postgresql://user@host:5432/database")
     if "=" not in text:
         if any(char in text for char in ":/@"):
-            cause = "is not a URI, key=value pairs or a database name"
+            cause = "is neither a URI nor a list of key=value pairs nor a database name"
             raise wrong(cause, "write postgresql://user@host:5432/database")
         return {"dbname": text.strip()} if text.strip() else {}
     given: dict[str, str] = {}
@@ -380,7 +380,7 @@ def _stored_password(address: PostgresAddress, given: Mapping[str, str], environ
         host = "localhost" if place.host in _SOCKET_DIRECTORIES else place.host
         found.add(user_files.stored_password(file, host, place.port, address.database, address.user))
     if len(found) > 1:
-        raise wrong("the password file has different passwords for its hosts", "name one host")
+        raise wrong("the password file has different passwords for its hosts", "use only one host")
     return found.pop()
 
 

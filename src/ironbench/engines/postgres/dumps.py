@@ -138,7 +138,7 @@ def size(path: Path) -> int:
 def _form(path: Path, subject: str) -> str:
     if path.is_dir():
         if not (path / "toc.dat").is_file():
-            hint = "name a file written by pg_dump, or a directory written by pg_dump -Fd"
+            hint = "give the path of a file that pg_dump wrote, or of a directory that `pg_dump -Fd` wrote"
             raise InputError(subject, "this directory does not contain toc.dat", hint)
         return "directory"
     with path.open("rb") as file:
@@ -162,7 +162,7 @@ def tools(sslmode: str = "disable") -> Tools:
     if not usable:
         raise FailureError(
             "pg_restore",
-            f"no PostgreSQL programs on this machine support TLS ({written('system.dsn')} has sslmode={sslmode})",
+            f"no PostgreSQL program on this machine supports TLS, but {written('system.dsn')} has sslmode={sslmode}",
             "install the package postgresql-client",
         )
     return max(usable, key=lambda one: [int(part) for part in re.findall(r"\d+", one.version)])

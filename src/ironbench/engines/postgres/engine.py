@@ -121,9 +121,13 @@ class PostgresEngine(Engine):
             SuggestedSetting(
                 "jit", ("on", "off"), "JIT speeds up large queries and slows down small ones.", session=True
             ),
-            SuggestedSetting("wal_compression", ("off", "pglz"), "Less WAL for more CPU time."),
             SuggestedSetting(
-                "max_wal_size", ("1GB", "8GB"), "More WAL between checkpoints, and longer crash recovery."
+                "wal_compression", ("off", "pglz"), "Compression writes less WAL, but uses more CPU time."
+            ),
+            SuggestedSetting(
+                "max_wal_size",
+                ("1GB", "8GB"),
+                "With a larger size, checkpoints are rarer, but crash recovery takes longer.",
             ),
         ),
     )

@@ -41,14 +41,14 @@ _SINCE_GENERIC = 160000
 
 NOT_HERE = (
     "install the server's contrib modules (Debian: part of postgresql-NN); the built-in PostgreSQL has none, so use "
-    "another with --set bin=/usr/lib/postgresql/NN/bin"
+    "another PostgreSQL with `--set bin=/usr/lib/postgresql/NN/bin`"
 )
 PRELOAD = f"add {EXTENSION} to shared_preload_libraries, and restart the server; then CREATE EXTENSION {EXTENSION}"
 
 
 COPIED = (
-    "as a superuser, in the database that trials copy (the template, or for a dump the one named in the last lines of "
-    f"the run): CREATE EXTENSION {EXTENSION}"
+    f"as a superuser, run CREATE EXTENSION {EXTENSION} in the database that trials copy (the template; for a dump, the "
+    "last lines of the run contain its name)"
 )
 
 
@@ -61,7 +61,7 @@ def lacking(known: StatementsAccess, readable: bool = True, copied: bool = False
     if not known.loaded:
         return NotShown(what, f"the server has not loaded {EXTENSION}", PRELOAD)
     if known.schema is None:
-        remedy = COPIED if copied else f"as a superuser, in this database: CREATE EXTENSION {EXTENSION}"
+        remedy = COPIED if copied else f"as a superuser, run CREATE EXTENSION {EXTENSION} in this database"
         return NotShown(what, f"{EXTENSION} is loaded, but not created in this database", remedy)
     if not readable:
         return NotShown(what, f"the role lacks SELECT on {known.view}", f"GRANT SELECT ON {known.view} TO …")

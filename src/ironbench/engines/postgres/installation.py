@@ -58,7 +58,7 @@ def _found(directory: str | None, may_run: bool) -> PostgresInstallation:
     for program in _PROGRAMS:
         if not (folder / program).is_file():
             raise InputError(
-                subject, f"there is no {program} in {folder}", "name the directory that `pg_config --bindir` prints"
+                subject, f"there is no {program} in {folder}", "give the path that `pg_config --bindir` prints"
             )
     server = folder / "postgres"
     words = output([str(server), "--version"], subject) if may_run else trust.found_in(server, _VERSION_IN_FILE)
@@ -69,7 +69,7 @@ def _found(directory: str | None, may_run: bool) -> PostgresInstallation:
         raise InputError(
             subject,
             f"`postgres --version` printed {words.strip()!r}, which is not a version",
-            "name a directory with PostgreSQL programs",
+            "give the path of a directory that contains PostgreSQL programs",
         )
     major = int(number.group(1))
     if major < OLDEST:
@@ -151,7 +151,7 @@ def _folder(directory: str | None) -> Path:
     if version not in by_version:
         raise InputError(
             written("system.set", f"bin={directory}"),
-            "this version is not built in",
+            "this version of PostgreSQL does not come with ironbench",
             nearest(version, sorted(by_version)),
         )
     return by_version[version]

@@ -47,10 +47,10 @@ def find(directory: str | None = None) -> OpenldapInstallation:
     if directory is not None:
         folder = expanded(directory).absolute()
         subject, places = written("system.set", f"bin={directory}"), str(folder)
-        hint = "name the directory that contains slapd and slapadd"
+        hint = "give the path of the directory that contains slapd and slapadd"
     else:
         subject, places = TITLE, f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/usr/local/libexec"
-        hint = f"`apt install slapd`, or name its directory: {written('system.set', 'bin=/usr/sbin')}"
+        hint = f"`apt install slapd`, or set its directory: {written('system.set', 'bin=/usr/sbin')}"
     server = shutil.which("slapd", path=places)
     if server is None:
         where = "on PATH" if directory is None else f"in {directory}"

@@ -83,7 +83,7 @@ class SqliteEngine(LibraryEngine):
     title, file, version = "SQLite", FILE, "3"
     beside_data = dict.fromkeys(("temp", "log"), "SQLite keeps its WAL and temporary files next to the data file")
     never_ideal: Mapping[str, str] = {
-        "log": "SQLite keeps its WAL next to the data file, so both would be in memory",
+        "log": "SQLite keeps its WAL next to the data file, so a WAL in memory would also put the data in memory",
         "data": "every connection has its own cache, which is empty at the start of each trial",
         "client": "the client and SQLite share threads, so their CPU time cannot be separated",
     }

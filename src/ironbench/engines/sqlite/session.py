@@ -195,7 +195,7 @@ class SqliteSession(SessionDefaults):
             raise InputError(
                 written("system.set", f"page_size={declared}"),
                 f"{self._path} was created with pages of {present} bytes",
-                f"name another directory with {written('layout.data')}, or remove the file",
+                f"use another directory with {written('layout.data')}, or remove the file",
             )
 
     def _pragma(self, name: str) -> str:

@@ -99,7 +99,7 @@ def idle_states(host: HostView) -> CheckResult | None:
             deepest, name = latency, tree.read(f"{state}/name") or state
     if not name:
         return None
-    seen = f"down to {name}, which takes {deepest} µs to wake up from"
+    seen = f"down to {name}, from which a core needs {deepest} µs to wake up"
     if deepest / 1e6 <= _DEEP_S:
         return ok(seen)
     return note(

@@ -313,7 +313,10 @@ def sync_time(host: HostView) -> list[CheckResult]:
 def firmware(host: HostView) -> list[CheckResult]:
     """Model and firmware of each drive; a firmware update may improve its speed."""
     return [
-        ok(f"{block.name}: {block.model or 'model unknown'}, firmware {block.firmware}; is it the latest version?")
+        ok(
+            f"{block.name}: {block.model or 'model unknown'}, firmware {block.firmware} (check whether a newer version "
+            "exists)"
+        )
         for block in host.blocks
         if block.firmware
     ]

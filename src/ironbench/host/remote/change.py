@@ -52,7 +52,7 @@ def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) ->
     FailureError."""
     known = _numbers(online)
     if missing := [cpu for cpu in cpus if known and cpu not in known]:
-        raise InputError(written("limits.server_cpus"), f"that machine has no CPU {missing[0]}", f"there: {online}")
+        raise InputError(written("limits.server_cpus"), f"that machine has no CPU {missing[0]}", f"its CPUs: {online}")
     _require_programs(there, ("taskset", "timeout", "grep", "sed"))
     allowed = f'{_ROOT} || [ "$(id -u)" = "$(stat -c %u /proc/{server})" ]'
     # taskset can start any program, so permission to run it with sudo is equivalent to root.
@@ -60,7 +60,7 @@ def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) ->
         f"log in as the user of the server process (set {written('system.server')}), or allow the login user to run "
         "the command with sudo, which is equivalent to root rights"
     )
-    return _rights(there, allowed, ("taskset",), "may not pin the server's processes to CPUs", way)
+    return _rights(there, allowed, ("taskset",), "is not allowed to pin the server's processes to CPUs", way)
 
 
 def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
@@ -70,7 +70,7 @@ def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
     Raises InputError or FailureError.
     """
     _require_programs(there, ("tee", "sync"))
-    caches = _rights(there, f"[ -w {_CACHES} ]", ("tee", _CACHES), "may not drop the page cache")
+    caches = _rights(there, f"[ -w {_CACHES} ]", ("tee", _CACHES), "is not allowed to drop the page cache")
     if not is_unit(restart):
         return caches, restart
     asked = there.run(
@@ -83,7 +83,7 @@ def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
     if asked.output.strip() != b"loaded":
         cause = f"that machine has no such unit ({asked.output.decode('utf-8', 'replace').strip() or 'no answer'})"
         raise InputError(subject, cause, "`systemctl list-units --type service` on that machine lists the units")
-    units = _rights(there, _ROOT, ("systemctl", "restart", restart), "may not restart a service")
+    units = _rights(there, _ROOT, ("systemctl", "restart", restart), "is not allowed to restart a service")
     return caches, f"{units.sudo}systemctl restart {quoted(restart)}"
 
 
@@ -103,7 +103,7 @@ def restart(there: Link, command: str) -> None:
     status = lines.pop().removeprefix(f"{_ENDED} ") if lines else "unknown"
     if status != "0":
         words = shortened(" ".join(lines) or answer.complaint or "no output", 300)
-        hint = "run the command by hand on that machine; the server may be down now"
+        hint = "run the command by hand on that machine; the server may not be running now"
         raise FailureError(written("system.restart"), f"exit status {status}: {words}", hint)
 
 

@@ -32,7 +32,7 @@ def seen(server: str, directories: tuple[Path, ...]) -> HostView:
     for one in directories:
         if there.run(_MAY_BE.format(path=quoted(str(one)))).status != 0:
             cause = f"{there.address.text()} has no such directory"
-            raise InputError(f"--data {one}", cause, "name an existing directory")
+            raise InputError(f"--data {one}", cause, "use an existing directory")
     machine.refresh(tree.MOVING)
 
     def watch(seconds: float) -> None:

@@ -222,7 +222,7 @@ async def _refusal(address: SshAddress, error: Exception) -> IronbenchError:
         return FailureError(
             subject,
             "connection refused: no ssh server listens on this port",
-            f"name the port of the ssh server; {by_hand}",
+            f"give the port of the ssh server; {by_hand}",
         )
     return FailureError(subject, _words(error), by_hand)
 

@@ -48,7 +48,7 @@ class Output:
                 self.head = file.read(4096)
         except (OSError, ValueError) as error:
             cause = getattr(error, "strerror", None) or str(error)
-            raise self.refused(cause[:1].lower() + cause[1:], "name a readable file") from None
+            raise self.refused(cause[:1].lower() + cause[1:], "use a file that you can read") from None
         text_files.refuse_unreadable(self.head, str(path), f"the output of {program}")
 
     def refused(self, cause: str, hint: str) -> InputError:
@@ -56,7 +56,9 @@ class Output:
 
     def foreign(self) -> InputError:
         """Returns the error for a file that another program wrote."""
-        return self.refused(f"is not the output of {self._program}", "name the program that wrote it with --from")
+        return self.refused(
+            f"is not the output of {self._program}", "use `--from` with the name of the program that wrote the file"
+        )
 
     def lines(self, complete: bool = False) -> Iterator[str]:
         """Yields the lines without line ends. Raises InputError if a line or the whole output is longer than these

@@ -263,7 +263,7 @@ def query_map(queries: Queries | None) -> list[Chart]:
     )
     rows = [
         {**row, "ratio": min(_DARKEST, row["value"] / fastest[row["query"]])}
-        | {"times": f"{times(row['value'] / fastest[row['query']])} the fastest"}
+        | {"times": f"{times(row['value'] / fastest[row['query']])} the fastest time"}
         for row in base.data(table, "query", "system")
     ]
     return [

@@ -14,7 +14,7 @@ from ironbench.study.study import Study
 PLACE = 2450
 _HEAD = ("scope", "when", "command", "runs", "failed", "median time", "longest")
 _LEAD = (
-    "The lab file or the options name these commands, and ironbench runs them around the trials. The file "
+    "ironbench runs these commands, which the lab file or the options contain, before and after trials. The file "
     "commands.log in the record of each trial contains the output of the commands. The file commands.jsonl in "
     "the lab's directory lists all commands, including the final cleanup."
 )
@@ -26,7 +26,8 @@ BY_HAND = (
     "If a person makes a change by hand, all trials of a block that need the change run one after another, and "
     "the person makes the change again in each block. The ratio of two such configurations therefore includes "
     "the variation from making the change again, and the blocks stay independent. Compared trials are further "
-    "apart in time than in a fully random order, so drift within a block makes the result less precise."
+    "apart in time than in a fully random order, so changes in the machine's speed within a "
+    "block make the result less precise."
 )
 
 

@@ -77,7 +77,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     names, shown = [part.name for part in study.parts], [part.name for part in study.closed]
     points = [(part.name, point) for part in study.closed for point in part.curve.points if metric in point.metrics]
     confirmations = [(part.name, record) for part in study.closed for record in part.curve.confirmations]
-    title += ", in the sweep" if confirmations else ""
+    title += " (trials of the sweep)" if confirmations else ""
     unit = unit_of(metric)
     suffix, factor = scale(unit, [point.metrics[metric].high for _, point in points])
     table = _table(shown, points, metric, unit)

@@ -234,7 +234,7 @@ def executed(study: Study) -> Iterator[tuple[str, Table]]:
             figures = (count(own.count), TableCell(own.slowest_s, "s"))
             rows.append((cut(own.statement, _WIDTH), _label(study, one.name), *figures, words))
     if rows:
-        head = ("command", "where", "logged plans", "slowest", "plan of the slowest")
+        head = ("command", "where", "logged plans", "slowest", "plan of the slowest execution")
         yield "Executed plans (auto_explain)", Table(head, tuple(rows), words=True)
 
 

@@ -46,7 +46,7 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
     measure = f"--{one.curve.of} auto:{max(1, round(knee / 2))}-{round(knee * 2)}"
     return (
         f"{name} has its knee at about {_asked(one, knee)}. This is an estimate from a ramp, during which queues "
-        f"and caches lag behind the load; {measure} measures the knee with steady loads."
+        f"and caches lag behind the load; to measure the knee with steady loads, use `{measure}`."
     )
 
 

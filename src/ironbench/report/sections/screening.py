@@ -60,7 +60,7 @@ def screened(screen: Screen) -> list[Chart]:
                 _layers(
                     len(data),
                     domain,
-                    axis_of(screen.metric, "ratio of the metric at the last value to the metric at the first value"),
+                    axis_of(screen.metric, "ratio of the metric: last value of the factor / first value"),
                 ),
                 {"effects": data, "blocks": points},
                 rows.height(len(data)),

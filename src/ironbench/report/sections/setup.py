@@ -84,7 +84,8 @@ def _lead(study: Study) -> str:
     )
     design = f"{upper_first(lab.design)} design: {counted(cells, 'configuration')} in {blocks}{stages}"
     if lab.method.slice_s is not None:
-        how = f"{design}, interleaved in slices: within a block, all systems are up at the same time{_anew(lab)}"
+        started = "" if _given(lab) else " (ironbench starts new servers for each block)"
+        how = f"{design}, interleaved in slices. Within a block, all systems run at the same time{started}."
         if any(one.method == DUET for cell in study.cells for one in cell.trials):
             return (
                 f"{how} and are under load simultaneously in slices of {_length(study, lab.method.slice_s)}, each "
@@ -102,10 +103,6 @@ def _lead(study: Study) -> str:
 
 def _given(lab: Lab) -> bool:
     return any(setup.system.dsn is not None for setup in lab.measurable)
-
-
-def _anew(lab: Lab) -> str:
-    return "" if _given(lab) else ", each of them newly started,"
 
 
 def _length(study: Study, planned_s: float) -> str:
@@ -170,7 +167,7 @@ def order(study: Study) -> list[Chart]:
             base.specification(_layers(names), {"order": data}, len(blocks) * _SQUARE + 40),
             _table(blocks, done),
             "left to right: first to last trial of a block"
-            + (", configurations at a target rate left out" if study.lab.rated else ""),
+            + (", without configurations at a target rate" if study.lab.rated else ""),
             tuple(Key(name, f"s{place % theme.SYSTEMS}", "square") for place, name in enumerate(names)),
             "× failed, invalid or aborted; ? flagged; – not run." if any(row["sign"] for row in data) else "",
         )

@@ -62,7 +62,7 @@ def ceilings(study: Study) -> Table:
         (" and ".join(one.parts), " ".join(filter(None, (ceiling_sentence(one), unexplained(one)))))
         for one in study.ceilings
     )
-    return Table(("zero-latency part", "measured gain"), rows, words=True)
+    return Table(("what had zero latency", "measured gain"), rows, words=True)
 
 
 _TOKENS = ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6")

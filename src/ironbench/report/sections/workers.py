@@ -16,8 +16,8 @@ from ironbench.words import counted
 PLACE = 1710
 _LEAD = (
     "Each worker ran its share of the clients or of the target rate, timed by the worker's own clock. The "
-    "latency histograms of all workers were merged. Throughput is the mean of the trials; every other figure is "
-    "the highest value of the trials."
+    "latency histograms of all workers were merged. Throughput is the mean of the trials; every other value is the "
+    "highest of all trials."
 )
 
 

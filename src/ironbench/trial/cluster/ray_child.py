@@ -186,9 +186,9 @@ class _RayChild:
         heard_ns = time.time_ns()
         for number, wait_ns in enumerate(waits):
             if jump_ns := clocks.jump(sent_ns, heard_ns, begin_ns, wait_ns):
-                by = f"{units.span(abs(jump_ns) / 1e9)} {'forward' if jump_ns > 0 else 'back'}"
+                way, by = "forward" if jump_ns > 0 else "back", units.span(abs(jump_ns) / 1e9)
                 raise _LostError(
-                    f"the clock of {self._pool.name(number)} or of this machine was set {by} during the start"
+                    f"during the start, the clock of {self._pool.name(number)} or of this machine was set {way} by {by}"
                 )
 
     def _until(self, phases: Set[str]) -> None:

@@ -156,7 +156,7 @@ class WorkerCopiers:
 def require(load: Load) -> None:
     """Raises InputError if the workers of this load cannot be started from this machine."""
     if load.fewer_workers and not load.cluster:
-        cause = "needs a Ray cluster"
+        cause = "has no effect without a Ray cluster"
         raise InputError(
             written("load.fewer_workers"),
             cause,
@@ -164,7 +164,7 @@ def require(load: Load) -> None:
         )
     if not load.workers:
         if load.cluster:
-            cause = "needs workers"
+            cause = "has no effect without workers"
             raise InputError(written("load.cluster"), cause, f"add {written('load.workers', 'N')}")
         return
     if importlib.util.find_spec("ray") is None:

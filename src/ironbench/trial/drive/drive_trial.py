@@ -321,7 +321,7 @@ def _delayed(session: Session, system: System) -> AbstractContextManager[None]:
     connections."""
     if system.latency_s is None:
         return nullcontext()
-    assert isinstance(session, DelayedSession), "`lab.build` refuses latency for other engines"
+    assert isinstance(session, DelayedSession), "`lab.build` refuses network latency for engines without sockets"
     return session.delayed(system.latency_s, _relay_cpus(system, os.sched_getaffinity(0)))
 
 

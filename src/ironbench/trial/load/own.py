@@ -40,27 +40,35 @@ def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
     engine = engines.get(system.engine)
     data_import = engine.data_import
     if data.imported and not workload.foreign:
-        cause = f"workload {workload.name} loads its own data"
+        cause = f"the workload `{workload.name}` loads its own data"
         hint = "run your scripts on your data: ironbench run script FILE"
         raise InputError(_first_field(data), cause, hint)
     if data.dump and not data_import.dumps:
         takers = listed([name for name in engines.names() if engines.get(name).data_import.dumps])
-        cause = f"engine {engine.name} cannot load dumps"
+        cause = f"the engine `{engine.name}` cannot load dumps"
         raise InputError(written("data.dump"), cause, f"engines that can: {takers}")
     if data.setup and not data_import.setup:
         raise InputError(
-            written("data.setup"), f"engine {engine.name} cannot run SQL files", f"remove {written('data.setup')}"
+            written("data.setup"), f"the engine `{engine.name}` cannot run SQL files", f"remove {written('data.setup')}"
         )
     if data.template and system.dsn is not None and data_import.databases and not data_import.templates:
-        cause = f"engine {engine.name} has no statement to copy a database, and ironbench does not read your databases"
+        cause = (
+            f"the engine `{engine.name}` has no statement that copies a database, and ironbench does not read your "
+            "databases"
+        )
         raise InputError(written("data.template"), cause, f"dump the database, and use {written('data.dump')}")
     if data.template and (system.dsn is None or not data_import.templates):
         cause = (
-            f"a template is a database on a running server, but {written('system.dsn')} names no server with templates"
+            f"a template is a database on a running server, but {written('system.dsn')} is missing, or its engine "
+            "cannot copy databases"
         )
-        raise InputError(written("data.template"), cause, f"name such a server, or use a dump: {written('data.dump')}")
+        raise InputError(
+            written("data.template"),
+            cause,
+            f"connect to a server that can copy databases, or use a dump: {written('data.dump')}",
+        )
     if data.imported and system.dsn is not None and not data_import.databases:
-        cause = f"engine {engine.name} cannot create databases on a running server"
+        cause = f"the engine `{engine.name}` cannot create databases on a running server"
         hint = f"remove {written('system.dsn')}: ironbench then starts its own server"
         raise InputError(_first_field(data), cause, hint)
     with _progress(data):
@@ -115,7 +123,7 @@ def fill(session: Session, data: OwnData, printer: Printer) -> Loaded:
         size = tables.size(session, ())
     elapsed_s = time.perf_counter() - began
     words = f"{data.words} ({restored.without})" if restored.without else data.words
-    printer.say(f"data: {words}, {units.stored(size)} with keys, {units.span(elapsed_s)} in total")
+    printer.say(f"data: {words}, {units.stored(size)} with indexes, {units.span(elapsed_s)} in total")
     if not restored.has_end_mark:
         printer.say(f"data: {data.words} has no end marker: check that the dump is complete")
     if left_out:
@@ -192,16 +200,18 @@ def _of_path(subject: str, path: Path) -> str:
         for file in found:
             info = file.stat()
             if not stat.S_ISREG(info.st_mode):
-                raise InputError(f"{subject} {path}", "is not a regular file", "name a file that can be read twice")
+                raise InputError(
+                    f"{subject} {path}", "is not a regular file", "use a file that can be read more than once"
+                )
             name = file.name if path.is_dir() else ""
             digest.update(f"{name} {_of_file(str(file), info.st_size, info.st_mtime_ns, info.st_ino)}\n".encode())
     except FileNotFoundError:
-        raise InputError(f"{subject} {path}", "no such file", "name an existing file") from None
+        raise InputError(f"{subject} {path}", "no such file", "give the path of an existing file") from None
     except OSError as error:
         cause = f"cannot be read: {error.strerror or error}"
         raise InputError(f"{subject} {path}", cause, "change its permissions") from None
     if not found:
-        raise InputError(f"{subject} {path}", "is an empty directory", "name a dump")
+        raise InputError(f"{subject} {path}", "is an empty directory", "give the path of a dump")
     return digest.hexdigest()[:16]
 
 

@@ -157,7 +157,7 @@ def loaded(
     printer.say(
         f"data: {dataset.key}, {counted(done.rows, 'row')} by {by} "
         f"at {grouped(done.rows / copying)} rows/s ({units.stored(done.bytes / copying)}/s), "
-        f"{units.stored(done.data_bytes)} with keys, {units.span(elapsed_s)} in total"
+        f"{units.stored(done.data_bytes)} with indexes, {units.span(elapsed_s)} in total"
     )
     return done
 

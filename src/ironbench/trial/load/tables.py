@@ -11,7 +11,7 @@ from ironbench.errors import InputError
 from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
-_ELSEWHERE = "name another database"
+_ELSEWHERE = "use another database"
 """First part of the hint if existing tables prevent loading, because these may be the user's only copy."""
 _LONGEST = 200
 """Maximum number of characters of a text with row counts and sums that is stored as it is. For a longer text, a digest
@@ -38,13 +38,13 @@ def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None
     `statements` create."""
     for name in engines.get(session.engine).administration.unmarked_routines(session, statements):
         cause = (
-            "exists without an ironbench mark, but ironbench needs that name (routines of old ironbench versions "
-            "have no mark)"
+            "exists without a mark of ironbench, but ironbench needs that name (old versions of ironbench did not mark "
+            "their routines)"
         )
         raise InputError(
             f"routine {name}",
             cause,
-            f"run `drop routine {name}` if you do not need the routine, or name another database",
+            f"run `drop routine {name}` if you do not need the routine, or use another database",
         )
 
 

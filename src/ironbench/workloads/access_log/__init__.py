@@ -177,24 +177,26 @@ class AccessLog(Workload):
             raise InputError(written("load.warmup", "auto" if load.warmup_auto else ""), cause, "remove it")
         need = len(_replay(choice.options).clients)
         if load.clients < need:
-            cause = f"the log has up to {counted(need, 'connection')} at a time"
+            cause = f"up to {counted(need, 'connection')} of the log were open at the same time"
             raise InputError(written("load.clients", load.clients), cause, f"use {written('load.clients', need)}")
         if system.dsn is not None and choice.options["changes"] != "skip":
-            cause = "made-up values would overwrite values of your directory"
+            cause = "the generated values would overwrite values in your directory"
             raise InputError(written("workload.with", "changes=made-up"), cause, f"remove {written('system.dsn')}")
         if system.dsn is None and choice.options["loaded"] == "no":
             cause = "a directory server started by ironbench is empty"
             raise InputError(
-                written("workload.with", "loaded=no"), cause, f"name a directory with {written('system.dsn')}"
+                written("workload.with", "loaded=no"),
+                cause,
+                f"connect to your directory server with {written('system.dsn')}",
             )
 
     def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
         made = _replay(choice.options) if choice.options["log"] else None
         if made is None or not made.left_out:
             return []
-        why = listed([f"{count} {name}" for name, count in sorted(made.left_out.items())])
+        why = listed([f"{name} ({count})" for name, count in sorted(made.left_out.items())])
         whole = made.driven + sum(made.left_out.values())
-        return [f"{made.driven} of {counted(whole, 'operation')} of the log are replayed, without {why}"]
+        return [f"{made.driven} of {counted(whole, 'operation')} of the log are replayed; left out: {why}"]
 
     def writes(self, options: Mapping[str, str]) -> bool:
         return options["changes"] != "skip"
@@ -252,8 +254,10 @@ def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str
     if wrong:
         left_out[reading.UNREADABLE] += len(lasting) - len(kept)
     if not kept:
-        why = listed([f"{count} {name}" for name, count in sorted(left_out.items())])
-        raise InputError(path, f"no operation of the log can be replayed: {why}", "see `ironbench show access-log`")
+        why = listed([f"{name} ({count})" for name, count in sorted(left_out.items())])
+        raise InputError(
+            path, f"no operation of the log can be replayed; left out: {why}", "see `ironbench show access-log`"
+        )
     began_s, factor = log.operations[0].at_s, float(speed)
     clients: list[list[tuple[int, int, bool]]] = [[] for _ in range(1 + max(one[0] for one in kept))]
     for client, at_s, number, first in kept:
@@ -265,7 +269,7 @@ def _text(one: LoggedOperation, suffix: str, binds: str, changes: str) -> tuple[
     """Returns the operation in script form, with a newline in place of the password, and the reason why the operation
     is not replayed. One of the two is ""."""
     if not one.succeeded:
-        return "", "without a result in the log" if one.code is None else "that failed when logged"
+        return "", "operations without a result in the log" if one.code is None else "operations that failed originally"
     dn = _name(one.dn, suffix)
     if one.verb == "search":
         attributes = ",".join(map(_escaped, one.attributes))
@@ -286,13 +290,17 @@ def _change(one: LoggedOperation, dn: str, suffix: str) -> tuple[str, str]:
         return f"delete {dn}", ""
     if one.verb == "rename":
         parent = f"?{_name(one.parent, suffix)}" if one.parent else ""
-        return (f"rename {dn}?{_escaped(one.new_rdn)}{parent}", "") if one.new_rdn else ("", "renames to unknown names")
+        return (
+            (f"rename {dn}?{_escaped(one.new_rdn)}{parent}", "")
+            if one.new_rdn
+            else ("", "renames with an unknown new name")
+        )
     if one.verb == "modify":
         values = "?".join(f"replace {_escaped(name)}={_LETTERS}" for name in dict.fromkeys(one.attributes))
-        return (f"modify {dn}?{values}", "") if values else ("", "changes of unknown attributes")
+        return (f"modify {dn}?{values}", "") if values else ("", "changes with unknown attributes")
     rdn = one.dn.partition(",")[0]
     if "\\" in rdn or "+" in rdn:
-        return "", "adds with escaped or multi-part names"
+        return "", "add operations whose RDN is escaped or multi-valued"
     name, _, value = rdn.partition("=")
     own = f"{_escaped(name)}={_escaped(value)}"
     common = "" if name.lower() == "cn" else f"?cn={_LETTERS}"

@@ -28,11 +28,11 @@ are replayed only if their code is 0."""
 _SCOPES = ("base", "one", "sub", "children")
 _SIMPLE = 128
 """Number of the `method` of a simple bind in the log."""
-_HINT = "name a log of OpenLDAP with the log level `stats`, or an access log of 389 Directory Server"
+_HINT = "give the path of a log of OpenLDAP (log level `stats`) or of an access log of 389 Directory Server"
 _MOST_OPERATIONS = 2_000_000
 _DAY_S = 86_400
 _YEAR_S = 365 * _DAY_S
-UNREADABLE = "that cannot be read"
+UNREADABLE = "operations that cannot be read"
 """Kind of operations whose line is truncated or has an unknown form."""
 _CONNECTION = re.compile(r"\bconn=(\d{1,18}) (?:op=(\d{1,18}) )?(.*)$")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"

@@ -58,7 +58,7 @@ class Backup(Maintenance):
             raise InputError(
                 written("workload.with", "to"),
                 "is required: ironbench does not know the data directory of an existing server",
-                f"name a directory, or use {written('workload.with', 'format=discard')}",
+                f"give the path of a directory, or use {written('workload.with', 'format=discard')}",
             )
 
     @contextmanager
@@ -84,7 +84,7 @@ def refuse_tablespaces(system: System, name: str) -> None:
     if system.layout.temp is not None:
         raise InputError(
             written("layout.temp"),
-            f"workload {name} copies only one directory, and temp files would be in another",
+            f"the workload `{name}` copies only one directory, but the temp files would be in a second directory",
             f"remove {written('layout.temp')}",
         )
 

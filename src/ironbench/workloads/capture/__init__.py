@@ -123,7 +123,7 @@ class Capture(Workload):
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         options = choice.options
         if not options["file"]:
-            raise InputError("capture", "the capture is missing", f"add {written('workload.with', 'file=FILE')}")
+            raise InputError("capture", "the capture file is missing", f"add {written('workload.with', 'file=FILE')}")
         from ironbench.workloads.capture import file, tape
 
         facts, chosen = file.facts(options["file"]), tape.chosen(options)
@@ -137,7 +137,7 @@ class Capture(Workload):
         self._refuse_unused(load, options)
         if load.clients < chosen.clients:
             cause = f"up to {counted(chosen.clients, 'session')} were open at the same time"
-            hint = f"use {written('load.clients', chosen.clients)}, or remove it"
+            hint = f"use {written('load.clients', chosen.clients)}, or remove this option"
             raise InputError(written("load.clients", load.clients), cause, hint)
 
     def _refuse_unused(self, load: Load, options: Mapping[str, str]) -> None:
@@ -156,7 +156,9 @@ class Capture(Workload):
                 )
         if load.curve is not None:
             raise InputError(
-                written(f"load.{load.curve.of}"), "cannot be a curve in the replay of a capture", "use a fixed number"
+                written(f"load.{load.curve.of}"),
+                "is a curve, but the replay of a capture needs a constant value",
+                "use a fixed number",
             )
 
     def is_paced(self, options: Mapping[str, str]) -> bool:
@@ -285,7 +287,9 @@ def _digest(path: str) -> str:
         with Path(path).open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
     except OSError as error:
-        raise InputError(path, error.strerror or str(error), "name a capture made by ironbench capture") from None
+        raise InputError(
+            path, error.strerror or str(error), "give the path of a capture that `ironbench capture` wrote"
+        ) from None
 
 
 WORKLOAD = Capture()

@@ -43,7 +43,9 @@ def capture(
     engine = engines.of_scheme(word)
     watch = engine.administration.digests if engine else None
     if engine is None or watch is None:
-        cause = f"engine {engine.name} has no statistics for captures" if engine else f"no engine supports {word}://"
+        cause = (
+            f"the engine `{engine.name}` has no statistics for captures" if engine else f"no engine supports {word}://"
+        )
         raise InputError("--from", cause, "make the capture from the server's logs")
     system, secrets = engine.validated(System(engine.name, "capture", dsn=dsn), 0)
 

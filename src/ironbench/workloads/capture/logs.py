@@ -70,12 +70,16 @@ def _files(logs: Sequence[str]) -> Iterator[tuple[str, bool]]:
         if path.is_dir():
             inside = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
             if not inside:
-                raise InputError(log, "the directory contains no files", "name log files, or their directory")
+                raise InputError(
+                    log, "the directory contains no files", "give the paths of log files, or of their directory"
+                )
             yield from ((str(one), False) for one in inside)
         elif path.is_file():
             yield log, True
         else:
-            raise InputError(log, "does not exist, or is not a file", "name log files, or their directory")
+            raise InputError(
+                log, "does not exist, or is not a file", "give the paths of log files, or of their directory"
+            )
 
 
 @contextmanager

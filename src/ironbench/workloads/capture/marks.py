@@ -39,8 +39,12 @@ def write(dsn: str) -> dict[str, int]:
     word = engines.scheme(dsn)
     engine = engines.of_scheme(word)
     if engine is None or not engine.can("replay"):
-        cause = f"engine {engine.name} has no captures" if engine else f"no engine supports {word}://"
-        raise InputError("--mark", cause, "name a server whose statements can be replayed")
+        cause = (
+            f"the statements of the engine `{engine.name}` cannot be captured"
+            if engine
+            else f"no engine supports {word}://"
+        )
+        raise InputError("--mark", cause, "use a server whose statements can be replayed")
     system, secrets = engine.validated(System(engine.name, "capture", dsn=dsn), 0)
     with engines.running(system, secrets, 0) as session:
         counters = counted(session)

@@ -44,10 +44,12 @@ def reader_of(files: Sequence[tuple[str, bool]]) -> tuple[LogReader, list[str]] 
         return None
     formats = list(dict.fromkeys(reader.format for _, reader in known))
     if len(formats) > 1:
-        raise InputError("logs", f"are of several formats: {' and '.join(formats)}", "name the files of one format")
+        raise InputError("logs", f"have several formats: {' and '.join(formats)}", "give only files of one format")
     for path, reader, named in found:
         if reader is None and named:
-            raise InputError(path, f"has another format than the rest ({formats[0]})", "name the files of one format")
+            raise InputError(
+                path, f"has another format than the other files ({formats[0]})", "give only files of one format"
+            )
     paths = sorted((path for path, _ in known), key=lambda path: (_began_us(path), path))
     return known[0][1], paths
 
@@ -80,7 +82,9 @@ def _fill(
         except (OSError, EOFError) as error:
             raise FailureError("logs", f"cannot be read: {error}") from error
         if not place.stat().st_size:
-            raise InputError("logs", "contain no statements", "name logs of a server that ran statements")
+            raise InputError(
+                "logs", "contain no statements", "give logs from a time in which the server ran statements"
+            )
         try:
             opened.execute(
                 "CREATE TABLE read AS SELECT row_number() OVER () AS number, *, '' AS application, "

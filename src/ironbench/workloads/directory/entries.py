@@ -195,4 +195,4 @@ def _digest(path: Path) -> tuple[str, int, bool]:
 
 
 def _text(path: str) -> str:
-    return text_of(Path(path), path, "name a text file with a template", _LARGEST)
+    return text_of(Path(path), path, "give the path of a text file that contains a template", _LARGEST)

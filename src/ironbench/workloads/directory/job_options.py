@@ -98,7 +98,7 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
 def _require_people(options: Mapping[str, str], works: Collection[str]) -> None:
     """Raises InputError if a template lacks attributes that the jobs search for."""
     path = options["template"]
-    text = text_of(Path(path), path, "name a text file with a template", _LARGEST)
+    text = text_of(Path(path), path, "give the path of a text file that contains a template", _LARGEST)
     chosen = bool(options["filter"] or options["filters"])
     needs = {
         "uid: user.<number>": {*works} - {"add-delete", "add", "delete"} if not (chosen or options["dn"]) else set(),

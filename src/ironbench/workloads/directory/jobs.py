@@ -175,7 +175,9 @@ def _entry(options: Mapping[str, str]) -> str:
 def _from_file(options: Mapping[str, str]) -> Iterator[ScriptSource]:
     """Yields a script for each line `FILTER` or `FILTER@WEIGHT`. Raises InputError."""
     path = options["filters"]
-    rows = text_of(Path(path), path, "name a text file with a filter on each line", 1 << 20).splitlines()
+    rows = text_of(
+        Path(path), path, "give the path of a text file that contains one filter per line", 1 << 20
+    ).splitlines()
     kept = [(line, row.strip()) for line, row in enumerate(rows, 1) if row.strip() and not row.startswith("#")]
     if not kept:
         raise InputError(path, "contains no filter", "write one on each line, such as (uid=user.[1-10000])")

@@ -84,7 +84,9 @@ def _records(path: Path, within: tuple[Path, ...]) -> Iterator[LdifRecord]:
             if (record := _record(path, number, rest)) is not None:
                 yield record
     except OSError as error:
-        raise InputError(str(path), error.strerror or str(error), "name a file with entries (LDIF)") from None
+        raise InputError(
+            str(path), error.strerror or str(error), "give the path of an LDIF file that contains entries"
+        ) from None
 
 
 _INCLUDE = re.compile(rb"(?:#[^\n]*+\n(?: [^\n]*+\n)*+|\n)*+(?i:include):[ \t]*([^\n]*)")
@@ -247,7 +249,7 @@ def _at_url(subject: str, url: str) -> bytes:
     except OSError as error:
         raise InputError(subject, f"{url}: {error.strerror or error}", "correct the URL of the value") from None
     if value is None:
-        raise InputError(subject, f"{file} is larger than {_LARGEST_VALUE >> 20} MiB", "name a smaller file")
+        raise InputError(subject, f"{file} is larger than {_LARGEST_VALUE >> 20} MiB", "use a smaller file")
     return value
 
 

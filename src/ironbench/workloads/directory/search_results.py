@@ -14,7 +14,7 @@ from ironbench.workloads.base import checked
 _OWN_CODES = frozenset({"script", "connection"})
 """Classes of errors that are not LDAP result codes."""
 _EMPTY = "searches that return no entry"
-_MOST = "searches of six kinds that return no entry"
+_MOST = "searches (six kinds of filters) that return no entry"
 _FALSE = "compares that are false"
 _CHOICES = ("filter", "filters", "dn", "template", "ldif")
 """Options by which users determine what a search finds."""

@@ -152,10 +152,10 @@ def check(session: Session, before: JobSums, summary: Mapping[str, Any]) -> tupl
     return (
         checked("ledger = history, month by month", 0, _unlike(session)),
         checked("lines posted = lines in history + archived", *_lines(before, now)),
-        checked("revisions of prices = changes noted", now.revisions, now.changes),
+        checked("price revisions = recorded price changes", now.revisions, now.changes),
         *_months(session),
-        _jobs("jobs that wrote", done.get("post", 0) + done.get("reprice", 0), now.writing - before.writing, unsure),
-        _jobs("months aged", done.get("age", 0), now.ageing - before.ageing, unsure),
+        _jobs("writing jobs", done.get("post", 0) + done.get("reprice", 0), now.writing - before.writing, unsure),
+        _jobs("jobs that replace a month", done.get("age", 0), now.ageing - before.ageing, unsure),
         *commits,
     )
 

@@ -50,7 +50,7 @@ class IgenCpu(Workload):
             raise InputError(
                 written("workload.with", f"png={path}"),
                 "is not in an existing directory",
-                "name a file, e.g. png=set.png",
+                "give the path of a file, e.g. png=set.png",
             )
         options = choice.options
         points = int(options["width"]) * int(options["height"])
@@ -95,7 +95,7 @@ def _picture(path: Path, stopping: Callable[[], bool], width: int, height: int, 
     try:
         path.write_bytes(picture)
     except OSError as error:
-        raise FailureError(str(path), error.strerror or str(error), "name another file") from error
+        raise FailureError(str(path), error.strerror or str(error), "use another file") from error
 
 
 WORKLOAD = IgenCpu()

@@ -57,7 +57,7 @@ class IgenRam(Workload):
         valid = super().validated(options)
         subject = written("workload.with", f"memory={valid['memory']}")
         if MEMORY.read(subject, valid["memory"]) < 1 << 20:
-            raise InputError(subject, "is too small for a lottery", "1MiB or more is possible")
+            raise InputError(subject, "is too little memory for the tickets of a lottery", "use 1MiB or more")
         return valid
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
@@ -80,7 +80,7 @@ class IgenRam(Workload):
                 **_phases(parts, work.load.clients, draws, size),
                 **(_probed(result.reports) if probe_s else {}),
             },
-            checks=(kernels.right("winners by the closed form", result.reports, result.units),),
+            checks=(kernels.right("number of winning tickets, compared with a formula", result.reports, result.units),),
             facts={**result.facts, **_placed(result.reports, size)},
             warnings=(*result.warnings, *(_within_caches(size) if probe_s else ())),
             inside=True,

@@ -123,7 +123,7 @@ class Populate(Workload):
             session.query(statement)
         directory = session.directories().get("data")
         if directory is not None:
-            space.require(directory, wide(options).stored_bytes(session.engine), "the population")
+            space.require(directory, wide(options).stored_bytes(session.engine), "the new rows")
         return _counters_before(session)
 
     def measured(

@@ -20,7 +20,7 @@ from ironbench.workloads.base import PGBENCH_PROTOCOL, ScriptSource, Workload
 _LARGEST = 1 << 26
 """Maximum size of a script in bytes."""
 _COMMENTS = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
-_HINT = "name a text file with a pgbench script"
+_HINT = "give the path of a text file that contains a pgbench script"
 
 
 class Script(Workload):

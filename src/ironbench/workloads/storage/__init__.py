@@ -147,7 +147,7 @@ class Storage(Workload):
             raise InputError(
                 written("layout.data"),
                 "is missing",
-                f"name a directory on the device to be measured: {written('layout.data')} DIR",
+                f"give the path of a directory on the device to be measured: {written('layout.data')} DIR",
             )
         folders, size = _folders(system, choice.options), _size(choice.options)
         level, direct = int(choice.options["fill"]), choice.options["direct"] == "on"

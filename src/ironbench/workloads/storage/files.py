@@ -42,7 +42,9 @@ class TestFile:
 def require(folder: str, size: int, direct: bool) -> None:
     """Raises InputError if the file cannot be created: no directory, not writable, not enough space, no direct I/O."""
     if not Path(folder).is_dir():
-        raise InputError(f"directory {folder}", "does not exist", "name a directory on the device to be measured")
+        raise InputError(
+            f"directory {folder}", "does not exist", "give the path of a directory on the device to be measured"
+        )
     space.require(folder, size, "the test file")
     try:
         fd = _nameless(folder)
@@ -57,8 +59,8 @@ def require(folder: str, size: int, direct: bool) -> None:
             raise FailureError(f"directory {folder}", error.strerror or str(error)) from error
         raise InputError(
             f"directory {folder}",
-            "the file system does not support direct I/O, so the page cache would be measured",
-            f"name a directory on another file system, or use {written('workload.with', 'direct=off')}",
+            "the file system does not support direct I/O, so the test would measure the page cache",
+            f"use a directory on another file system, or use {written('workload.with', 'direct=off')}",
         ) from None
     finally:
         os.close(fd)

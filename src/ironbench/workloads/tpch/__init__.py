@@ -131,7 +131,11 @@ class Tpch(Workload):
                 valid[name] = str(_folder(name, valid[name]))
         if valid["streams"] != "0" and valid["test"] not in _SEVERAL:
             cause = f"test={valid['test']} has only one stream"
-            raise InputError(written("workload.with", f"streams={valid['streams']}"), cause, "add test=throughput")
+            raise InputError(
+                written("workload.with", f"streams={valid['streams']}"),
+                cause,
+                "use `test=throughput`, or remove this option",
+            )
         if valid["check"] == "drawn" and not (valid["answers"] or valid["expected"]):
             raise InputError(
                 written("workload.with", "check=drawn"),
@@ -218,7 +222,9 @@ def _folder(option: str, text: str) -> Path:
             f"let another engine write it with {written('workload.with', 'answers=DIR')}",
         )
     if place.exists() and not place.is_dir():
-        raise InputError(subject, "is not a directory", "name a directory; it need not exist")
+        raise InputError(
+            subject, "is not a directory", "give the path of a directory; ironbench creates the directory if necessary"
+        )
     return place
 
 

@@ -25,7 +25,7 @@ from ironbench.workloads.tpch.streams import StreamStep
 _STORED = Path(__file__).with_name("expected")
 _LARGEST = 1 << 28
 """Maximum size of an answer file in bytes."""
-_HINT = "name a directory written with `answers=DIR`"
+_HINT = "give the path of a directory that was written with `answers=DIR`"
 VERSION = 1
 """Version of query texts and stored answers. Data that were validated with a different version are validated again."""
 
@@ -89,7 +89,7 @@ def from_folder(folder: Path) -> Mapping[int, QueryAnswer]:
         try:
             raw = answers.from_csv(text)
         except ValueError as error:
-            raise InputError(subject, f"is not a table: {error}", _HINT) from error
+            raise InputError(subject, f"is not a CSV table: {error}", _HINT) from error
         by_query[query] = answers.answer(raw.columns, raw.rows)
     return by_query
 

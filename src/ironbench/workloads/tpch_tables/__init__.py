@@ -59,7 +59,7 @@ class ScaleFactor(Option):
                 written("workload.with", f"{self.name}={text}"),
                 f"would need up to {units.stored(largest)}, and no scale factor above {ranges.in_words(LARGEST)} is "
                 "defined",
-                f"{ranges.in_words(SMALLEST)} to {ranges.in_words(LARGEST)} is possible",
+                f"use a value from {ranges.in_words(SMALLEST)} to {ranges.in_words(LARGEST)}",
             )
         return super().validated(text)
 
@@ -102,7 +102,7 @@ def require_stored(engine: str, options: Mapping[str, str]) -> None:
     if options.get("tables") == "compressed" and not engines.get(engine).can(ability):
         raise InputError(
             written("workload.with", "tables=compressed"),
-            f"engine {engine} has no {ability}",
+            f"the engine `{engine}` has no {ability}",
             f"use {' or '.join(engines.able((ability,)))}, or a file system that compresses (btrfs:compress=zstd)",
         )
 

@@ -42,7 +42,7 @@ def check(session: Session, options: Mapping[str, str], before: State, summary: 
         asked = f"{expected} to {most}" if most > expected else expected
         found.append(checked("records = records before + inserts", asked, now, expected <= now <= most))
     if {READ, READ_MODIFY_WRITE} & set(scripts):
-        found.append(checked("reads without their record", 0, int(summary.get("figures", {}).get(MISSED, 0))))
+        found.append(checked("reads that did not find their record", 0, int(summary.get("figures", {}).get(MISSED, 0))))
     # Every trial uses a different seed, so that repeated trials check different records.
     sample = records.sample(options, int(summary.get("commits", 0)))
     whole = records.count_whole(session, options, sample)
