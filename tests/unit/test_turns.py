@@ -290,7 +290,7 @@ def test_noise_by_slices_is_not_that_of_trials(lab_file: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ({"slice_s": 1.0}, "and are under load in turn for 1 s each"),
+        ({"slice_s": 1.0}, "They are under load one after another for 1 s each"),
         (
             {"why_trials": "its load goes on by the clock"},
             "The trials were not interleaved in slices: its load goes on by the clock.",

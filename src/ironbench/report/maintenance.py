@@ -73,7 +73,7 @@ def _sentence(workload: str, metrics: dict[str, Summary]) -> str:
         for words, kind in _PROBES.items()
         if (slow := metrics.get(f"bystander_{kind}_slowdown"))
     ]
-    return f"{text}; during it, {' and '.join(slower)}." if slower else f"{text}."
+    return f"{text}; meanwhile, {' and '.join(slower)}." if slower else f"{text}."
 
 
 def _figure(metrics: dict[str, Summary], metric: str) -> str:

@@ -78,9 +78,9 @@ def _lead(study: Study) -> str:
     blocks = "1 block" if lab.method.blocks == 1 else f"{lab.method.blocks} blocks"
     stages = "" if len(lab.method.stages) < 2 else f" in {len(lab.method.stages)} stages"
     fixed = 'the order of the lab file (order = "fixed")' if lab.method.order == "fixed" else ""
-    order = (
-        fixed
-        or f"a random order (seed {lab.method.seed}), so that changes of the machine affect all configurations alike"
+    order = fixed or (
+        f"a random order (seed {lab.method.seed}), so that changes in the machine's speed affect all configurations "
+        "alike"
     )
     design = f"{upper_first(lab.design)} design: {counted(cells, 'configuration')} in {blocks}{stages}"
     if lab.method.slice_s is not None:
@@ -88,14 +88,14 @@ def _lead(study: Study) -> str:
         how = f"{design}, interleaved in slices. Within a block, all systems run at the same time{started}."
         if any(one.method == DUET for cell in study.cells for one in cell.trials):
             return (
-                f"{how} and are under load simultaneously in slices of {_length(study, lab.method.slice_s)}, each "
-                "system on one half of the cores, and then swap the halves (a duet). The result compares each system "
-                f"on half of the machine while the other system is also under load.{_dropped(study)}"
+                f"{how} They are under load simultaneously in slices of {_length(study, lab.method.slice_s)}, each "
+                "system on one half of the cores, and then they swap the halves (a duet). The result compares each "
+                f"system on half of the machine while the other system is also under load.{_dropped(study)}"
             )
         return (
-            f"{how} and are under load in turn for {_length(study, lab.method.slice_s)} each, in "
-            f"{fixed or 'a random order for each rotation'}. While one system is under load, the other systems are "
-            f"{'idle on the same server, which is not paused' if _given(lab) else 'paused'}.{_dropped(study)}"
+            f"{how} They are under load one after another for {_length(study, lab.method.slice_s)} each, in "
+            f"{fixed or 'a new random order for each rotation (one slice of each system)'}. While one system is under "
+            f"load, the other systems are {'idle on the same server, which is not paused' if _given(lab) else 'paused'}.{_dropped(study)}"
         )
     why = f" The trials were not interleaved in slices: {lab.method.why_trials}." if lab.method.why_trials else ""
     return f"{design}; every block runs each configuration once, in {order}.{why}"
