@@ -174,7 +174,7 @@ def test_what_a_log_cannot_be_driven_with_is_refused(tmp_path: Path) -> None:
     path = log(tmp_path, OPENLDAP)
     mine, theirs = System("x", "x"), System("x", "x", dsn="ldap://h/dc=x")
     for system, load, options, words in (
-        (mine, Load(clients=1), {}, "2 connections at a time"),
+        (mine, Load(clients=1), {}, "up to 2 connections of the log"),
         (mine, Load(clients=2, rate=5.0), {}, "the log determines the start"),
         (theirs, Load(clients=2), {"changes": "made-up"}, "values in your directory"),
         (mine, Load(clients=2), {"loaded": "no"}, "is empty"),

@@ -186,7 +186,7 @@ def test_a_name_of_trials_means_the_trials(tmp_path: Path, run: Run) -> None:
 def test_a_label_of_several_foreign_records_is_refused_with_their_ids(run: Run) -> None:
     ids = [imported(run), imported(run, "sysbench", "sysbench.txt")]
     code, _, err = run("compare", "theirs", ids[0])
-    assert code == 2 and "names 2 foreign records" in err and all(id in err for id in ids)
+    assert code == 2 and "matches 2 foreign records" in err and all(id in err for id in ids)
 
 
 def test_secrets_in_the_output_are_not_kept(tmp_path: Path, run: Run) -> None:

@@ -92,10 +92,11 @@ def _lead(study: Study) -> str:
                 "system on one half of the cores, and then they swap the halves (a duet). The result compares each "
                 f"system on half of the machine while the other system is also under load.{_dropped(study)}"
             )
+        others = "idle on the same server, which is not paused" if _given(lab) else "paused"
         return (
             f"{how} They are under load one after another for {_length(study, lab.method.slice_s)} each, in "
             f"{fixed or 'a new random order for each rotation (one slice of each system)'}. While one system is under "
-            f"load, the other systems are {'idle on the same server, which is not paused' if _given(lab) else 'paused'}.{_dropped(study)}"
+            f"load, the other systems are {others}.{_dropped(study)}"
         )
     why = f" The trials were not interleaved in slices: {lab.method.why_trials}." if lab.method.why_trials else ""
     return f"{design}; every block runs each configuration once, in {order}.{why}"
