@@ -241,14 +241,14 @@ def _too_fast(model: str, speed: EmulatedSpeed, rate: EmulationRate) -> str:
             return (
                 f"single I/Os of {model} take less time ({quantity(speed.read_s, 's')} per read, "
                 f"{quantity(speed.log_write_s, 's')} to write and flush WAL) than the I/O path of this machine "
-                f"allows ({quantity(rate.read_latency_s, 's')} per request): trials will be flagged "
-                "(`emulation-limit`), and the real device would be faster than shown"
+                f"allows ({quantity(rate.read_latency_s, 's')} per request). Trials will be flagged "
+                "(`emulation-limit`), because a real device is faster than its emulation here"
             )
         case Fidelity.LIMITED:
             return (
-                f"{model} does about {_about(speed.reads_per_s)} reads/s, but {here}: above "
-                f"{_about(rate.faithful_per_s)} I/Os per second, trials are flagged (`emulation-limit`), and the real "
-                f"device would be faster than shown ({calibrate})"
+                f"{model} does about {_about(speed.reads_per_s)} reads/s, but {here}. Trials with more than "
+                f"{_about(rate.faithful_per_s)} I/Os per second will be flagged (`emulation-limit`), because a real "
+                f"device is faster than its emulation here ({calibrate})"
             )
         case _:
             return ""
