@@ -136,6 +136,22 @@ class CellResults:
 
 
 @dataclass(frozen=True, slots=True)
+class MainResults:
+    """Results of a system of runs at its peak or rate, or of a configuration of a lab."""
+
+    configuration: Configuration
+    metrics: dict[str, Summary]
+    trials: tuple[Record, ...]
+    """The usable trials."""
+    cores: int | None
+    """Number of cores that the work can use on the machine that ran it; None if unknown."""
+
+    @property
+    def name(self) -> str:
+        return self.configuration.name
+
+
+@dataclass(frozen=True, slots=True)
 class Effect:
     """A finding, with the name of its comparison in this lab."""
 
@@ -253,6 +269,19 @@ class Study:
     def dropped(self) -> tuple[Note, ...]:
         """Blocks left out of the paired analysis, and why."""
         return tuple(dict.fromkeys(one for effect in self.effects for one in effect.finding.dropped))
+
+    @property
+    def main(self) -> list[MainResults]:
+        """Results of each system of runs that has usable trials at its peak or rate, or of each configuration of a
+        lab."""
+        return [
+            *(
+                MainResults(part.configuration, main.metrics, tuple(main.trials), part.cores)
+                for part in self.parts
+                if (main := part.curve.main)
+            ),
+            *(MainResults(cell.configuration, cell.metrics, cell.usable, cell.cores) for cell in self.cells),
+        ]
 
     @property
     def counts(self) -> tuple[str, str]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from ironbench.model.record import Record
 from ironbench.report import wording
 from ironbench.report.cell import UNKNOWN, Row, TableCell, centre, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section
-from ironbench.study.study import CellResults, Study, SubjectResults
+from ironbench.study.study import MainResults, Study
 from ironbench.study.summarise import Summary, summarise
 from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, SCORE, TAKEN_BACK, allowed
 from ironbench.workloads.response_limits import P90
@@ -34,26 +32,8 @@ _FACTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _System:
-    """Results of a system of runs at its peak, or of a configuration of a lab."""
-
-    name: str
-    metrics: Mapping[str, Summary]
-    trials: Sequence[Record]
-
-    cores: int | None
-    """Number of the server's cores that the workload may use; None if unknown."""
-
-    @property
-    def per_core(self) -> Summary | None:
-        """The score per core; None if the number of cores is unknown."""
-        scores = [one.metrics[SCORE] for one in self.trials if SCORE in one.metrics]
-        return summarise([score / self.cores for score in scores]) if self.cores else None
-
-
 def sections(study: Study) -> Iterator[Section]:
-    systems = [one for one in (*map(_of_part, study.parts), *map(_of_cell, study.cells)) if one is not None]
+    systems = [one for one in study.main if any(SCORE in trial.metrics for trial in one.trials)]
     if not systems:
         return
     head = ("", *(one.name for one in systems))
@@ -62,7 +42,7 @@ def sections(study: Study) -> Iterator[Section]:
         for words, metric in _FACTS.items()
         if any(metric in one.metrics for one in systems)
     ]
-    scores = [one.per_core for one in systems]
+    scores = list(map(_per_core, systems))
     rows[1:1] = [
         ("Trade-Results per second and core", *(centre(score, "1/s") for score in scores)),
         ("server cores", *(count(one.cores) if one.cores else UNKNOWN for one in systems)),
@@ -73,17 +53,14 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("brokerage", title, _LEAD, tables=tuple(tables), printed_at_end=True)
 
 
-def _of_part(part: SubjectResults) -> _System | None:
-    main = part.curve.main
-    return _System(part.name, main.metrics, main.trials, part.cores) if main and SCORE in main.metrics else None
+def _per_core(system: MainResults) -> Summary | None:
+    """Returns the score per core; None if the number of cores is unknown."""
+    if not system.cores:
+        return None
+    return summarise([one.metrics[SCORE] / system.cores for one in system.trials if SCORE in one.metrics])
 
 
-def _of_cell(cell: CellResults) -> _System | None:
-    scored = any(SCORE in one.metrics for one in cell.usable)
-    return _System(cell.name, cell.metrics, cell.usable, cell.cores) if scored else None
-
-
-def _mix(system: _System) -> Table:
+def _mix(system: MainResults) -> Table:
     metrics = system.metrics
     rates = {name: metrics[tag].centre for name in MIX if (tag := f"throughput{{script={name}}}") in metrics}
     whole, seconds = sum(rates.values()), min(one.elapsed_s for one in system.trials)

@@ -39,8 +39,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 def _is_replay(study: Study) -> bool:
     metric = f"{DIVERGENCE}{{of={MIX}}}"
-    mains = (part.curve.main for part in study.parts)
-    return any(metric in cell.metrics for cell in study.cells) or any(main and metric in main.metrics for main in mains)
+    return any(metric in one.metrics for one in study.main)
 
 
 def _name(study: Study, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from ironbench.catalogue import part_of
 from ironbench.report import wording
@@ -23,11 +23,7 @@ _LEAD = (
 
 
 def sections(study: Study) -> Iterator[Section]:
-    found: list[tuple[str, Mapping[str, Summary]]] = [
-        (part.name, part.curve.main.metrics) for part in study.parts if part.curve.main
-    ]
-    found += [(cell.name, cell.metrics) for cell in study.cells]
-    counting = [(name, metrics) for name, metrics in found if any(map(_is_shown, metrics))]
+    counting = [(one.name, one.metrics) for one in study.main if any(map(_is_shown, one.metrics))]
     title = f"Directory server counters, {wording.text(study.place)}" if study.parts else "Directory server counters"
     table = _table(counting)
     yield Section("directory", title, _LEAD, tables=(("", table),) if table else ())
@@ -37,7 +33,7 @@ def _is_shown(metric: str) -> bool:
     return metric.startswith(f"{_OPERATIONS}{{") or metric in _THREADS
 
 
-def _table(counting: list[tuple[str, Mapping[str, Summary]]]) -> Table | None:
+def _table(counting: Sequence[tuple[str, Mapping[str, Summary]]]) -> Table | None:
     if not counting:
         return None
     shown = dict.fromkeys(metric for _, metrics in counting for metric in metrics if metric.startswith(_OPERATIONS))

@@ -41,10 +41,7 @@ class _System:
 
 
 def sections(study: Study) -> Iterator[Section]:
-    systems = [
-        *(_System(part.name, main.metrics) for part in study.parts if (main := part.curve.main)),
-        *(_System(label(study.configuration(cell.name)), cell.metrics) for cell in study.cells),
-    ]
+    systems = [_System(label(one.configuration), one.metrics) for one in study.main]
     systems = [one for one in systems if one.value(DIVERGENCE, MIX) is not None]
     if not systems:
         return

@@ -4,14 +4,13 @@ limits."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ironbench.report import wording
 from ironbench.report.cell import UNKNOWN, Content, Row, TableCell, centre
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section
-from ironbench.study.study import CellResults, Study, SubjectResults
+from ironbench.study.study import Study
 from ironbench.study.summarise import Summary
 from ironbench.workloads.response_limits import P90
 from ironbench.workloads.tpcc.figures import (
@@ -47,16 +46,8 @@ _FACTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _System:
-    """Results of a system of runs at its peak, or of a configuration of a lab."""
-
-    name: str
-    metrics: Mapping[str, Summary]
-
-
 def sections(study: Study) -> Iterator[Section]:
-    systems = [one for one in (*map(_of_part, study.parts), *map(_of_cell, study.cells)) if one is not None]
+    systems = [one for one in study.main if NOPM in one.metrics]
     if not systems:
         return
     head = ("", *(one.name for one in systems))
@@ -69,15 +60,6 @@ def sections(study: Study) -> Iterator[Section]:
     tables += [(one.name, _mix(one.metrics)) for one in systems]
     title = f"TPC-C-derived workload, {wording.text(study.place)}" if study.parts else "TPC-C-derived workload"
     yield Section("tpcc", title, _LEAD, tables=tuple(tables), printed_at_end=True)
-
-
-def _of_part(part: SubjectResults) -> _System | None:
-    main = part.curve.main
-    return _System(part.name, main.metrics) if main and NOPM in main.metrics else None
-
-
-def _of_cell(cell: CellResults) -> _System | None:
-    return _System(cell.name, cell.metrics) if NOPM in cell.metrics else None
 
 
 def _mix(metrics: Mapping[str, Summary]) -> Table:
