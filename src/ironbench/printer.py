@@ -66,7 +66,7 @@ class Printer:
             return None
 
     @contextmanager
-    def bar(self, what: str, total_s: float | None = None) -> Iterator[Callable[[float, str], None]]:
+    def bar(self, what: str) -> Iterator[Callable[[float, str], None]]:
         """Shows a progress bar on stderr. Call the yielded function with the fraction done and a note.
 
         If stderr is not a terminal, prints at most one line every 10 s, so that logs stay short.

@@ -82,7 +82,7 @@ def test_if_devices_cannot_be_emulated_the_limit_is_raised_and_the_plan_says_so(
     assert not one.layout.devices and one.memory_total_bytes == (1 << 30) + (1280 << 20)
     (told,) = notes._more_memory(found.measurable)
     assert told in notes._notes(found)
-    assert told.startswith("ideal=log: for WAL in memory, the memory limit is 1.25\u202fGiB higher")
+    assert told.startswith("ideal=log: the memory limit is 1.25\u202fGiB higher")
     assert told.endswith("need root")
 
 

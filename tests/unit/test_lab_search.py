@@ -230,7 +230,7 @@ def test_the_report_names_what_was_chosen_and_what_was_tried(tmp_path: Path) -> 
     records = everything(lab)
     study = lab_study(lab.lab(), [one for one in records if one.purpose == "lab"], lab.store)
     section = next(searched.sections(study))
-    assert "speed=slow: best number of clients: 3 with 3" in section.sentences[1]
+    assert "speed=slow: best number of clients: 3, with 3" in section.sentences[1]
     table = section.tables[0][1]
     assert table.head[:2] == ("configuration", "clients") and "limit 6" in table.head[-1]
     slow = {row[1]: row for row in table.texts if row[0] == "speed=slow"}

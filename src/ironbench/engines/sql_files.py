@@ -48,10 +48,10 @@ def pieces(path: Path, dialect: str, merged: Sequence[str] = ()) -> Iterator[Pie
     yield from map(Piece._make, scanner.feed(chunk, True))
 
 
-def ends_with_line(path: Path, start: bytes, within: int = 1 << 16) -> bool:
+def ends_with_line(path: Path, start: bytes) -> bool:
     """Returns whether one of the file's last lines starts with `start`. Several lines are checked, because users may
     have appended statements."""
     size = path.stat().st_size
     with path.open("rb") as file:
-        file.seek(max(0, size - within))
+        file.seek(max(0, size - (1 << 16)))
         return re.search(rb"^" + re.escape(start), file.read(), re.MULTILINE) is not None

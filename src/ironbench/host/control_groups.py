@@ -86,10 +86,10 @@ def chosen(tree: Tree | None = None) -> Path:
     return parent(tree).directory / f"ironbench-{secrets.token_hex(8)}"
 
 
-def freezing(within: Sequence[str], tree: Tree | None = None) -> Path | None:
+def freezing(within: Sequence[str]) -> Path | None:
     """Returns the path of a group with which a server can be paused: the version 2 group in which it already runs
     (`within`), or a new group. Returns None if no group can be created."""
-    tree = tree or Tree()
+    tree = Tree()
     if unified := next((Path(one) for one in within if version(Path(one)) == "v2"), None):
         return unified
     groups, mounts = own_groups(tree), all_mounts(tree)

@@ -120,9 +120,8 @@ def streamed(
     words: Sequence[str],
     environment: Mapping[str, str],
     heard: Callable[[str], None],
-    idle: Callable[[], None] = lambda: None,
-    folder: str = "/",
-    given: Iterable[bytes] | None = None,
+    idle: Callable[[], None],
+    given: Iterable[bytes] | None,
 ) -> int:
     """Runs a program, passes each line of its standard error to `heard`, and returns its exit status.
 
@@ -131,7 +130,7 @@ def streamed(
     """
     lines: queue.SimpleQueue[str | BaseException | None] = queue.SimpleQueue()
     stdin = subprocess.DEVNULL if given is None else subprocess.PIPE
-    process = _begun(words, environment, folder, stdin=stdin)
+    process = _begun(words, environment, "/", stdin=stdin)
     reader = threading.Thread(target=_read_lines, args=(process, lines), daemon=True)
     reader.start()
     if given is not None:

@@ -338,7 +338,7 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
         )
 
 
-def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
+def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> Trial | None:
     """Returns the next trial that measures the baseline's peak; None if the peak is not needed or already known. Stores
     the peak once all of its trials are complete.
 

@@ -33,7 +33,7 @@ def next_trial(
     directory: LabDirectory,
     records: Sequence[Record],
     say: Callable[[str], object],
-    forgiven: Collection[str] = (),
+    forgiven: Collection[str],
 ) -> tuple[Trial, str] | None:
     """Returns the next trial of a search in a lab, with its reason; None when all searches are finished.
 

@@ -168,9 +168,9 @@ def most_within(readings: Sequence[SamplePoint], key: str, window_s: float) -> f
     return max((point.values[key] for point in readings if 0.0 <= point.t_s <= window_s), default=None)
 
 
-def last_within(readings: Sequence[SamplePoint], window_s: float, patience_s: float = 1.0) -> SamplePoint | None:
-    """Returns the reading nearest the end of the measured window, at most `patience_s` after the end."""
-    before = [point for point in readings if 0.0 <= point.t_s <= window_s + patience_s]
+def last_within(readings: Sequence[SamplePoint], window_s: float) -> SamplePoint | None:
+    """Returns the reading nearest the end of the measured window, at most 1 s after the end."""
+    before = [point for point in readings if 0.0 <= point.t_s <= window_s + 1.0]
     return min(before, key=lambda point: abs(point.t_s - window_s), default=None)
 
 

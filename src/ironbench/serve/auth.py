@@ -52,12 +52,11 @@ class AccessPolicy:
         """Name of the cookie. It contains the port, because browsers share cookies among all ports of a host."""
         return f"ironbench-{self.port}"
 
-    def url(self, named: str = "") -> str:
-        """Returns the URL that a user opens, with the token. `named`: the host name to use if the server listens on all
-        addresses."""
+    def url(self) -> str:
+        """Returns the URL that a user opens, with the token."""
         host = f"[{self.address}]" if ":" in self.address else self.address
         if not self.local and ipaddress.ip_address(self.address).is_unspecified:
-            host = named or socket.gethostname()
+            host = socket.gethostname()
         return f"{self.scheme}://{host}:{self.port}/?token={self.token}"
 
     def names_this_host(self, host: str) -> bool:

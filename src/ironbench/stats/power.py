@@ -56,21 +56,21 @@ def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
     return float(special.gammaincc(freedom / 2, freedom / 2 * (shift / t) * (shift / t))) if t > 0 else 0.0
 
 
-def effect(blocks: int, level: float, wanted: float = POWER) -> float:
-    """Returns the effect, in standard deviations of log ratios, that the test detects with probability `wanted`."""
-    return errors_found(blocks - 1, level, wanted) / math.sqrt(blocks)
+def effect(blocks: int, level: float) -> float:
+    """Returns the effect, in standard deviations of log ratios, that the test detects with probability `POWER`."""
+    return errors_found(blocks - 1, level) / math.sqrt(blocks)
 
 
 @lru_cache(maxsize=1024)
-def errors_found(freedom: int, level: float, wanted: float = POWER) -> float:
+def errors_found(freedom: int, level: float) -> float:
     """Returns the effect, in standard errors of its estimate, that a two-sided t test detects with probability
-    `wanted`."""
+    `POWER`."""
     low, high = 0.0, 1.0
-    while _found(high, freedom, level) < wanted:
+    while _found(high, freedom, level) < POWER:
         high *= 2
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if _found(middle, freedom, level) < wanted else (low, middle)
+        low, high = (middle, high) if _found(middle, freedom, level) < POWER else (low, middle)
     return high
 
 

@@ -106,7 +106,7 @@ def _required(systems: Sequence[Subject]) -> tuple[RequiredOfPart, ...]:
     return tuple(found)
 
 
-def _footnotes(records: Sequence[Record], searches: Sequence[RunSearch] = ()) -> tuple[Note, ...]:
+def _footnotes(records: Sequence[Record], searches: Sequence[RunSearch]) -> tuple[Note, ...]:
     """Returns the footnotes to the tables of a run."""
     notes = [*too_few([one for one in records if one.status.comparable], counted_in(records)[1], IN_TABLES)]
     loads = [record.cell.load for record in records]
