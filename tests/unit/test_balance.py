@@ -106,4 +106,4 @@ def test_sides_share_a_row_for_one_device_and_have_one_each_for_two_machines(oth
     found = [row for row in sheet(study).texts if row[0].startswith(f"{VDA}: IOPS")]
     assert len(found) == rows
     if rows == 1:
-        assert found[0][1:] == ("10.0/s (data and log)", "10.0/s (data)")
+        assert found[0][1:] == ("10.0/s (data and WAL)", "10.0/s (data)")

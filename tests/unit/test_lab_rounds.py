@@ -46,7 +46,7 @@ def test_what_an_earlier_round_found_is_in_the_answer_and_in_every_format() -> N
     assert [effect.finding.conclusion for effect in first.effects] == [Conclusion.FASTER]
     assert [effect.finding.blocks for effect in first.effects] == [6]
     assert (
-        "This is round 2; the verdicts of this round use only blocks of this round. Round 1 ended with 1 faster, 1 "
+        "This is round 2; the verdicts of this round use only blocks of this round. Result of round 1: 1 faster, 1 "
         "claim refuted."
     ) in (said(study))
     for name in ("text", "md", "html"):

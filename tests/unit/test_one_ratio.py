@@ -118,7 +118,7 @@ def test_ranges_that_do_not_overlap_by_chance_show_no_difference() -> None:
 
 def test_lead_puts_the_missing_verdict_before_the_ratio() -> None:
     found = leads("old", SKEWED, "new", LOWER, EMPTY, 0.05)
-    assert "throughput inconclusive (0." in " ".join(lead_page.sentences(found))
+    assert "throughput: inconclusive (0." in " ".join(lead_page.sentences(found))
 
 
 def test_runs_of_one_label_in_two_kinds_of_loop_are_named_by_the_loop() -> None:
