@@ -36,7 +36,7 @@ ABILITIES: Mapping[str, str] = {
     "copy": "can load rows from a stream (COPY)",
     "population": "can insert rows into one table from many connections: row by row, in batches or by COPY",
     "triggers": "can run a trigger of the workload when a row changes",
-    "compressed tables": "supports page compression of tables",
+    "compressed tables": "supports compressed tables (ROW_FORMAT=COMPRESSED)",
     "checkpoints": "can run a checkpoint on request, and reports completed checkpoints",
     "power cut": "can be restarted after a simulated power failure during a run",
     "whole numbers": "has no exact decimal type, so workloads store amounts of money as integers",

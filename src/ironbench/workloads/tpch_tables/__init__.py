@@ -90,8 +90,8 @@ REFERENCES = Option(
 STORED = Option(
     "tables",
     "plain",
-    "plain: tables without compression; compressed: tables with page compression, on engines "
-    "that support page compression",
+    "plain: tables without compression; compressed: tables with ROW_FORMAT=COMPRESSED "
+    "and KEY_BLOCK_SIZE=8, on engines that support compressed tables",
     choices=("plain", "compressed"),
 )
 
