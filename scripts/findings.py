@@ -20,7 +20,7 @@ from ironbench.report.document import report
 from ironbench.report.formats import md, png
 from ironbench.report.page import Page, Section
 from ironbench.report.studies import study_of
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers.ratios import metric_words
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "results"

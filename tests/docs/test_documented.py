@@ -138,7 +138,7 @@ def test_make_targets_that_pages_name_exist() -> None:
 
 @pytest.mark.parametrize("page", ["how/history.md", "adr/0032-change-points.md"])
 def test_pages_state_the_false_alarms_of_history_that_the_report_states(page: str) -> None:
-    from ironbench.report.wording.history_answer import false_alarms, what_a_change_point_is
+    from ironbench.report.wording.answers.history_answer import false_alarms, what_a_change_point_is
     from ironbench.stats.change_points import CORRELATED, INDEPENDENT
 
     text = (ROOT / "docs" / page).read_text()

@@ -74,7 +74,7 @@ TAKING_APART = {"re", "fnmatch", "shlex", "string"}
 OF_CODES = {
     "wording/terms.py": {"partition"},
     "wording/comparison.py": {"partition"},
-    "wording/ratios.py": {"partition", "replace"},
+    "wording/answers/ratios.py": {"partition", "replace"},
 }
 """Files in which words depend on parts of a text: the preposition with which a value in the lab file begins, the
 section of a field, and the part in a metric's name."""
@@ -96,7 +96,7 @@ def test_words_are_made_from_facts_and_not_from_names() -> None:
     """A wording that needs to know what a name is made of gets it as a fact, such as `Configuration.values`."""
     report = SOURCE / "report"
     found = {
-        str(path.relative_to(report)): set(taking_apart(parsed(path))) for path in (report / "wording").glob("*.py")
+        str(path.relative_to(report)): set(taking_apart(parsed(path))) for path in (report / "wording").rglob("*.py")
     }
     assert {path: how for path, how in found.items() if how} == OF_CODES
 

@@ -15,7 +15,7 @@ from ironbench.model.note import Note, note
 from ironbench.model.observer import CONCURRENCY, OTHER_PROGRAMS, SERVER_CPU
 from ironbench.model.record import RATE_NOT_KEPT, Budget, Status
 from ironbench.model.system import Choice, Load
-from ironbench.report.wording.zero_latency import limit_sentence
+from ironbench.report.wording.answers.zero_latency import limit_sentence
 from ironbench.stats.intervals import wilson
 from ironbench.study.bottleneck import total, where_time_goes
 from ironbench.study.shares import waterfall

@@ -15,7 +15,7 @@ from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import Choice, Load
 from ironbench.report import wording
 from ironbench.report.compare_page import page as comparison
-from ironbench.report.wording.compare_answer import not_interleaved
+from ironbench.report.wording.answers.compare_answer import not_interleaved
 from ironbench.study.comparability import unlike
 from ironbench.study.compare import ComparedMetric, compare, ratio
 from ironbench.study.subjects import Subject

@@ -15,7 +15,7 @@ from ironbench.model.observer import PARTS
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.system import Cell, Choice, Device, Layout, Load, Partition, Setup, System
 from ironbench.report.charts.waterfall import chart
-from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
+from ironbench.report.wording.answers.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.study.bottleneck import TimeSpent, where_time_goes
 from ironbench.study.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings, measured_limit
 from ironbench.study.shares import waterfall

@@ -24,7 +24,7 @@ from ironbench.plan import offers
 from ironbench.report import cost as report
 from ironbench.report import formats, wording
 from ironbench.report.cost import compared as asked
-from ironbench.report.wording.cost_answer import rate_is_an_input
+from ironbench.report.wording.answers.cost_answer import rate_is_an_input
 from ironbench.study import target as targets
 from ironbench.study.bill import bill, licences
 from ironbench.study.cost import Costs, StoredTrials, SystemCost, costs

@@ -18,7 +18,7 @@ from ironbench.model.record import Check
 from ironbench.model.system import Choice
 from ironbench.printer import Printer
 from ironbench.records import Store, foreign
-from ironbench.report.wording.foreign import _GAPS, PROGRAMS
+from ironbench.report.wording.answers.foreign import _GAPS, PROGRAMS
 from ironbench.study.foreign import gaps
 
 DATA = Path(__file__).parents[1] / "data" / "foreign"

@@ -27,7 +27,7 @@ from ironbench.report.sections import sections, time_spent
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
 from ironbench.report.sections.time_spent import limits
-from ironbench.report.wording.lab_answer import all_inconclusive
+from ironbench.report.wording.answers.lab_answer import all_inconclusive
 from ironbench.study.bottleneck import LimitingResource, TimeSpent
 from ironbench.study.ceiling import Ceiling, Verdict
 from ironbench.study.curve import metrics_of

@@ -25,7 +25,7 @@ from ironbench.model.record import SUSPICIOUS, Status
 from ironbench.records import Evidence, Store
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
-from ironbench.report.wording import (
+from ironbench.report.wording.answers import (
     compare_answer,
     cost_answer,
     foreign,

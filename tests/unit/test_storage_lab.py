@@ -11,7 +11,7 @@ from ironbench.model.system import Choice
 from ironbench.report import formats
 from ironbench.report.cell import TableCell
 from ironbench.report.sections import sections
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.stats.ratio import paired
 from ironbench.study.study import Study
 from ironbench.words import THIN

@@ -22,7 +22,7 @@ from ironbench.study.summarise import Summary
 EXAMPLE = re.compile(r"Example(?: with (.+?))?: `(.+)`\.?")
 """The first paragraph of a docstring: the values of the parameters, and the text, which may be cut off with an `…`."""
 KNOWN = {one.__name__: one for one in (note, NoteRange, MeanRatio, RateInterval, CostRange, Summary)}
-MODULES = [importlib.import_module(f"{wording.__name__}.{one.name}") for one in pkgutil.iter_modules(wording.__path__)]
+MODULES = [importlib.import_module(one.name) for one in pkgutil.walk_packages(wording.__path__, f"{wording.__name__}.")]
 FUNCTIONS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": function
     for module in MODULES

@@ -160,7 +160,7 @@ def _lab(directory: Path, store: Store) -> dict[str, Any]:
 
 def foreign_records(results: str) -> Rows:
     from ironbench.records.foreign import every
-    from ironbench.report.wording.foreign import PROGRAMS
+    from ironbench.report.wording.answers.foreign import PROGRAMS
 
     return [
         {

@@ -13,9 +13,9 @@ from ironbench.report import screening, wording
 from ironbench.report.finding_tables import against_trend_sentences
 from ironbench.report.headline import headline
 from ironbench.report.page import Answer, AnswerPoint
-from ironbench.report.wording import lab_answer
+from ironbench.report.wording.answers import lab_answer
+from ironbench.report.wording.answers.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.wording.profile import change
-from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.study.ceiling import Verdict
 from ironbench.study.study import Effect, Study
 from ironbench.study.subjects import failed_share

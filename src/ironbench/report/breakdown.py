@@ -15,8 +15,8 @@ from ironbench.report.finding_tables import NO_INTERVAL, ratio_bounds
 from ironbench.report.numbers import confidence, unit_of
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
+from ironbench.report.wording.answers.ratios import change_bounds, metric_words
 from ironbench.report.wording.profile import area_name, function_name
-from ironbench.report.wording.ratios import change_bounds, metric_words
 from ironbench.report.wording.values import CI
 from ironbench.study.differences import most_relevant
 from ironbench.study.explain import Explanation, Measure, ScriptShare

@@ -23,7 +23,7 @@ from ironbench.report.facts import difference_rows
 from ironbench.report.finding_tables import effect_table, metric_tables
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
-from ironbench.report.wording import compare_answer
+from ironbench.report.wording.answers import compare_answer
 from ironbench.study import compare as analysis
 from ironbench.study.archive import Archive, Archives
 from ironbench.study.comparability import complete_blocks, other_work

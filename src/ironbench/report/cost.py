@@ -28,7 +28,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.numbers import amount, number
 from ironbench.report.page import Answer, AnswerPoint, Page, Section
-from ironbench.report.wording import cost_answer
+from ironbench.report.wording.answers import cost_answer
 from ironbench.study import leaderboard
 from ironbench.study import target as targets
 from ironbench.study.cost import ROUNDING, Costs, RankedSystem, StoredTrials, SystemCost, costs

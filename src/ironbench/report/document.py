@@ -32,8 +32,8 @@ from ironbench.report.page import Card, Command, Page, Section
 from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
 from ironbench.report.study_json import document
-from ironbench.report.wording import report_notes
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers import report_notes
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.study.archive import EMPTY as EMPTY_ARCHIVE
 from ironbench.study.archive import Archive
 from ironbench.study.curve import Peak

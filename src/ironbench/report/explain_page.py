@@ -20,8 +20,8 @@ from ironbench.report.facts import difference_rows, fact_name, values
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.sections import profile
 from ironbench.report.sections import sections as every_section
-from ironbench.report.wording import compare_answer
-from ironbench.report.wording.ratios import change, metric_words
+from ironbench.report.wording.answers import compare_answer
+from ironbench.report.wording.answers.ratios import change, metric_words
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.differences import is_address, most_relevant
 from ironbench.study.explain import Explanation, Measure

@@ -11,7 +11,7 @@ from ironbench.report import wording
 from ironbench.report.cell import ABSENT, CONFIDENCE, EMPTY, Missing, Row, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import percent
-from ironbench.report.wording.ratios import duration, has_interval, metric_words
+from ironbench.report.wording.answers.ratios import duration, has_interval, metric_words
 
 if TYPE_CHECKING:
     from ironbench.study.factors import Contrast

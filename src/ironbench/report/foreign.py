@@ -22,8 +22,8 @@ from ironbench.report.charts.timelines import over_time
 from ironbench.report.derived import sentences
 from ironbench.report.numbers import moment, quantity, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
-from ironbench.report.wording import foreign as words
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers import foreign as words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.study.curve import metrics_of
 from ironbench.study.foreign import beside, gaps
 from ironbench.study.subjects import by_work, subjects

@@ -16,8 +16,8 @@ from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects as effect_charts
 from ironbench.report.finding_tables import interval_cell, ratio_cell
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
-from ironbench.report.wording import gate_answer
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers import gate_answer
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.study.claims import JudgedClaim
 from ironbench.study.gate import Gate, GatedComparison, GateOutcome, of_claim
 from ironbench.study.slower import Cause, NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement, causes

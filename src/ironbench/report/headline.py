@@ -11,7 +11,7 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
 from ironbench.report import presentation
 from ironbench.report.numbers import unit_of
-from ironbench.report.wording import run_answer
+from ironbench.report.wording.answers import run_answer
 from ironbench.study.compare import MeanRatio, ratio_of
 from ironbench.study.curve import Peak, lost_share
 from ironbench.study.optimum import SearchResult

@@ -11,8 +11,8 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table, joined, whiskered
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Answer, AnswerPoint, Page, Section
-from ironbench.report.wording import headroom_answer as words
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers import headroom_answer as words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.report.wording.values import CI
 from ironbench.study.headroom import LEAST_BLOCKS, Headroom, RateInterval, SystemHeadroom
 from ironbench.words import upper_first

@@ -15,9 +15,9 @@ from ironbench.report.facts import fact, fact_name
 from ironbench.report.finding_tables import NO_INTERVAL, ratio_bounds
 from ironbench.report.numbers import moment, scale, unit_of
 from ironbench.report.page import Answer, Page, Section
-from ironbench.report.wording import history_answer
-from ironbench.report.wording.ratios import change as sized
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers import history_answer
+from ironbench.report.wording.answers.ratios import change as sized
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.report.wording.values import CI
 from ironbench.stats.change_points import CORRELATED, INDEPENDENT
 from ironbench.study.differences import most_relevant

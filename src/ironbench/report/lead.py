@@ -20,8 +20,8 @@ from ironbench.report.charts.effects import ticks
 from ironbench.report.facts import difference_rows
 from ironbench.report.numbers import failed_note, unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
-from ironbench.report.wording import lead_answer
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers import lead_answer
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.report.wording.values import CI
 from ironbench.study.compare import ComparedMetric, ConfigurationComparison, MeanRatio
 from ironbench.study.differences import most_relevant

@@ -20,7 +20,7 @@ from ironbench.report.as_json import plain_value
 from ironbench.report.cell import ABSENT, CONFIDENCE, Content, Missing, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.page import Answer, AnswerPoint, Page, Section
-from ironbench.report.wording import cost_answer
+from ironbench.report.wording.answers import cost_answer
 from ironbench.report.wording.values import CI
 from ironbench.study import leaderboard as analysis
 from ironbench.study.leaderboard import RankedResult, Ranking

@@ -8,7 +8,7 @@ from ironbench.report.cell import ABSENT, EMPTY, Content, TableCell, centre, rat
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.report.page import Section
-from ironbench.report.wording.ratios import duration
+from ironbench.report.wording.answers.ratios import duration
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.summarise import Summary
 

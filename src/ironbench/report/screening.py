@@ -10,7 +10,7 @@ from ironbench.report.cell import TableCell
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import confidence
 from ironbench.report.page import AnswerPoint
-from ironbench.report.wording import screening
+from ironbench.report.wording.answers import screening
 from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Effect, Study
 

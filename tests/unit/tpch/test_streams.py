@@ -12,7 +12,7 @@ import pytest
 from ironbench.catalogue import base_name, part_of
 from ironbench.engines.sqlite.connection import SqliteLine
 from ironbench.errors import EngineDiedError, FailureError
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.workloads.tpch import figures, streams, trial
 from ironbench.workloads.tpch.streams import Query, StepRun, Stream
 from ironbench.workloads.tpch.trial_choices import chosen, course

@@ -14,7 +14,7 @@ from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.finding_tables import effect_table
 from ironbench.report.numbers import percent, percent_change, quantity
 from ironbench.report.wording import terms
-from ironbench.report.wording.ratios import has_interval, metric_words
+from ironbench.report.wording.answers.ratios import has_interval, metric_words
 from ironbench.words import upper_first
 
 if TYPE_CHECKING:

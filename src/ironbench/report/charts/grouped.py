@@ -10,7 +10,7 @@ from ironbench.report.cell import ABSENT, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.numbers import scale, unit_of
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.study.factors import FactorValues
 from ironbench.study.summarise import Summary
 from ironbench.words import upper_first

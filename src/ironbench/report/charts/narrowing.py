@@ -11,7 +11,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.finding_tables import interval_cell, ratio_cell
 from ironbench.report.numbers import percent
-from ironbench.report.wording.ratios import has_interval, metric_words
+from ironbench.report.wording.answers.ratios import has_interval, metric_words
 
 _MOST_TICKS = 12
 

@@ -16,7 +16,7 @@ from ironbench.report.finding_tables import interval_cell, ratio_cell
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section
 from ironbench.report.wording import terms
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.report.wording.values import CI
 from ironbench.study.same_load import RatedSide, SameLoad
 from ironbench.study.study import Study

@@ -16,7 +16,7 @@ from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table, clients_axis
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.page import Section, with_rows
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.report.wording.terms import label
 from ironbench.stats.scalability import ENOUGH_DISTINCT, Fit
 from ironbench.study.scaling import BEYOND, Scaling

@@ -13,8 +13,8 @@ from ironbench.report.charts.effects import axis_of, ticks
 from ironbench.report.numbers import percent_change, quantity
 from ironbench.report.page import Section, with_rows
 from ironbench.report.screening import EFFECT, NO_EFFECT, screened_table
-from ironbench.report.wording.ratios import metric_words
-from ironbench.report.wording.screening import method
+from ironbench.report.wording.answers.ratios import metric_words
+from ironbench.report.wording.answers.screening import method
 from ironbench.study.screen import Screen, ScreenedFactor
 from ironbench.study.study import Study
 from ironbench.words import upper_first

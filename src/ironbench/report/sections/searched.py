@@ -11,7 +11,7 @@ from ironbench.report.cell import Content, Missing, Row, TableCell, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import quantity, unit_of
 from ironbench.report.page import Section, with_rows
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.study.study import Study
 
 PLACE = 620

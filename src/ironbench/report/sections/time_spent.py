@@ -14,9 +14,9 @@ from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import quantity, scale
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
+from ironbench.report.wording.answers.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.wording.terms import label
 from ironbench.report.wording.values import CI
-from ironbench.report.wording.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.words import counted, listed
 
 if TYPE_CHECKING:

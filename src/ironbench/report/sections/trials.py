@@ -17,7 +17,7 @@ from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.timelines import timelines, typical_trials
 from ironbench.report.numbers import quantity, scale, unit_of
 from ironbench.report.page import Section
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.report.wording.terms import label
 from ironbench.study.study import CellResults, Study
 from ironbench.study.subjects import counted_in

@@ -1,14 +1,12 @@
-"""Words for a screening experiment: the effects that it detected, which of them later blocks confirmed, and its design.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for a screening experiment: the effects that it detected, which of them later blocks confirmed, and its
+design."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ironbench.report.numbers import percent, percent_change, quantity
-from ironbench.report.wording.ratios import at_least, metric_words
+from ironbench.report.wording.answers.ratios import at_least, metric_words
 from ironbench.words import counted, listed
 
 _PAIRS = 4

@@ -1,8 +1,7 @@
 """Words for the answer at the top of a run's report: what each system sustained or reached, compared with the first.
 
 Most functions return a sentence that continues after a system's name. Only `nothing_usable` and `no_difference` return
-complete sentences. The package `wording` does not import this module, because measuring a trial needs only the words
-for notes.
+complete sentences.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from collections.abc import Sequence
 
 from ironbench.model.note import Note
 from ironbench.report.numbers import number, quantity, span, unit_of
+from ironbench.report.wording.answers.ratios import change, interval, metric_words, than
 from ironbench.report.wording.curve import tally
-from ironbench.report.wording.ratios import change, interval, metric_words, than
 from ironbench.report.wording.registry import text
 from ironbench.study.compare import MeanRatio
 from ironbench.study.subjects import failed_percent

@@ -1,13 +1,10 @@
-"""Words for the result of a gate: the decision, and what changed in the comparisons that are slower.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for the result of a gate: the decision, and what changed in the comparisons that are slower."""
 
 from __future__ import annotations
 
 from ironbench.model.finding import Finding, Noise
 from ironbench.report.numbers import confidence, quantity
-from ironbench.report.wording.ratios import change, confidence_interval
+from ironbench.report.wording.answers.ratios import change, confidence_interval
 from ironbench.report.wording.verdicts import slowdowns
 from ironbench.study.gate import GatedComparison
 from ironbench.study.slower import Cause, NewStatement, RepeatedStatement, SlowerStatement

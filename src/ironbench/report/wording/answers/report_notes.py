@@ -1,7 +1,4 @@
-"""Words for the notes and caveats of a report about a lab or runs: how to read its figures, and what was left out.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for the notes and caveats of a report about a lab or runs: how to read its figures, and what was left out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Words for the answers of `compare` and `explain`: the ratio of B to A, why there is no verdict, and notes on figures.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for the answers of `compare` and `explain`: the ratio of B to A, why there is no verdict, and notes on
+figures."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ from itertools import starmap
 from ironbench import units
 from ironbench.model.note import Note
 from ironbench.report.numbers import quantity, signed, unit_of
+from ironbench.report.wording.answers.ratios import change, duration, interval, metric_words, than
 from ironbench.report.wording.comparison import loop
-from ironbench.report.wording.ratios import change, duration, interval, metric_words, than
 from ironbench.report.wording.registry import text
 from ironbench.study.compare import MeanRatio
 from ironbench.study.differences import NOT_SET

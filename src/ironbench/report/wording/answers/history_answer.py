@@ -1,12 +1,9 @@
-"""Words for the answer of `history`: change points, open questions, and how to read the points.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for the answer of `history`: change points, open questions, and how to read the points."""
 
 from __future__ import annotations
 
 from ironbench.model.note import Note
-from ironbench.report.wording.ratios import change, change_bounds, metric_words, than
+from ironbench.report.wording.answers.ratios import change, change_bounds, metric_words, than
 from ironbench.report.wording.registry import text
 from ironbench.report.wording.values import CI
 from ironbench.stats.change_points import NIGHTS, FalseAlarms

@@ -1,7 +1,4 @@
-"""Words for the answer at the top of a lab's report: verdicts, growth with clients, and caveats.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for the answer at the top of a lab's report: verdicts, growth with clients, and caveats."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from ironbench.model.lab import Configuration
 from ironbench.model.note import Note
 from ironbench.report.cell import CONFIDENCE
 from ironbench.report.numbers import confidence, percent, quantity, unit_of
-from ironbench.report.wording.ratios import (
+from ironbench.report.wording.answers.ratios import (
     change,
     change_bounds,
     confidence_interval,

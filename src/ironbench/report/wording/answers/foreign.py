@@ -1,7 +1,4 @@
-"""Words for foreign records: what their programs count, what their output lacks, and their main figures.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for foreign records: what their programs count, what their output lacks, and their main figures."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Words for the answer of `cost`: work per price, the cheapest system for a target, and notes on prices and scores.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for the answer of `cost`: work per price, the cheapest system for a target, and notes on prices and scores."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from ironbench.model.cost import CostRange
 from ironbench.model.note import Note
 from ironbench.report.cell import CONFIDENCE, ESTIMATE
 from ironbench.report.numbers import confidence
-from ironbench.report.wording.ratios import change_bounds
+from ironbench.report.wording.answers.ratios import change_bounds
 from ironbench.report.wording.registry import text
 from ironbench.report.wording.values import CI, is_multiple, sized
 from ironbench.words import counted, in_percent, listed

@@ -1,7 +1,4 @@
-"""Words for a configuration's bottleneck, and for the gain measured with a zero-latency device.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for a configuration's bottleneck, and for the gain measured with a zero-latency device."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from ironbench.model.note import Note
 from ironbench.model.observer import CONCURRENCY
 from ironbench.report.facts import fact
 from ironbench.report.numbers import confidence, number
-from ironbench.report.wording.ratios import change, change_bounds
+from ironbench.report.wording.answers.ratios import change, change_bounds
 from ironbench.report.wording.registry import text
 from ironbench.report.wording.terms import configuration
 from ironbench.study.bottleneck import RESOURCES, Gain, TimeSpent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ironbench.report.numbers import number, percent, quantity, times
-from ironbench.report.wording.ratios import metric_words
+from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.report.wording.values import CI, is_multiple
 from ironbench.stats.multiplicity import LEAST_BLOCKS as LEAST_BLOCKS_OF_VERDICT
 from ironbench.study.headroom import LEAST_BLOCKS, RateInterval

@@ -1,7 +1,4 @@
-"""Words for the answer of `lead`: hardware and peaks of two machines, and notes on the figures.
-
-The package `wording` does not import this module, because measuring a trial needs only the words for notes.
-"""
+"""Words for the answer of `lead`: hardware and peaks of two machines, and notes on the figures."""
 
 from __future__ import annotations
 
