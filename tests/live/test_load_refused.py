@@ -28,7 +28,7 @@ def test_what_has_a_table_s_name_but_is_no_table_is_refused_and_left_alone(serve
 
 def test_a_routine_of_others_is_refused_by_name_and_left_alone(served: Served) -> None:
     served.query("create procedure batch_age() language plpgsql as 'begin raise notice ''mine''; end'")
-    with pytest.raises(InputError, match=r"routine batch_age\(\): exists without an ironbench mark"):
+    with pytest.raises(InputError, match=r"routine batch_age\(\): exists without a mark of ironbench"):
         loaded(served, "igen-batch")
     assert "mine" in str(served.query("select prosrc from pg_proc where proname = 'batch_age'"))
     assert served.query("select to_regclass('batch_job') is null") == [("t",)]
@@ -44,7 +44,7 @@ def test_routines_from_before_they_had_marks_are_made_anew_on_a_server_of_ours(s
     loaded(served, "igen-batch")
     served.query("comment on routine batch_age is null")
     served.query("update ironbench_load set loaded_at = null")
-    with pytest.raises(InputError, match="exists without an ironbench mark") as told:
+    with pytest.raises(InputError, match="exists without a mark of ironbench") as told:
         loaded(served, "igen-batch", own_server=False)
     assert "drop routine batch_age()" in told.value.hint
     assert not loaded(served, "igen-batch").reused
