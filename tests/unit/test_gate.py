@@ -31,10 +31,10 @@ from ironbench.printer import Printer
 from ironbench.records import Evidence, Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import wording
+from ironbench.study.effects import compare_cells
 from ironbench.study.gate import Gate, GateOutcome, GateVerdict
 from ironbench.study.gate import gate as judged
 from ironbench.study.inside import ServerUse, TrialTotals
-from ironbench.study.labstudy import compare_cells
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how" / "gate.md"
 CELLS = ("version=16", "version=18")

@@ -176,8 +176,8 @@ def _not_in_blocks(a: NamedRecords, b: NamedRecords) -> str:
 def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Effect]:
     """Returns the findings of the declared comparisons between these configurations, with `base` as the baseline.
     Raises InputError if the lab declares no such comparison."""
+    from ironbench.study.effects import compare_cells
     from ironbench.study.findings import declared
-    from ironbench.study.labstudy import compare_cells
 
     lab, records = directory.lab(), directory.records()
     look = max(1, len(directory.declared()))

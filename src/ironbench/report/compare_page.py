@@ -145,7 +145,7 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
             )
     if a.cells == b.cells:
         raise InputError(b.word, f"is the same configuration as {a.word}", "give two different configurations")
-    from ironbench.study.labstudy import compare_cells
+    from ironbench.study.effects import compare_cells
 
     directory = LabDirectory(a.store.directory)
     look = max(1, len(directory.declared()))

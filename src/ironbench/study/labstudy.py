@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TypeVar
 
-from ironbench.model.finding import Conclusion, Finding, Noise
-from ironbench.model.lab import Configuration, Lab
-from ironbench.model.note import FLAGGED, MISSING, Note, note
+from ironbench.model.finding import Finding, Noise
+from ironbench.model.lab import Lab
+from ironbench.model.note import MISSING, Note, note
 from ironbench.model.record import (
-    CAN_LOSE_DATA,
-    DUET,
-    EMULATION_LIMIT,
     NOT_WHOLE,
-    SLICES,
-    TRIALS,
     Record,
     Status,
     machine_of,
 )
-from ironbench.model.sample import too_few
 from ironbench.model.system import Setup
 from ironbench.records import progress
 from ironbench.records.progress import by_place
@@ -29,31 +21,28 @@ from ironbench.records.work import work_names
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.balance import balance
 from ironbench.study.bottleneck import where_time_goes
-from ironbench.study.ceiling import Baseline, baseline_of, ceilings
+from ironbench.study.ceiling import baseline_of, ceilings
 from ironbench.study.claims import JudgedClaim, judged
 from ironbench.study.comparability import disturbances, left_out, trial_warnings
 from ironbench.study.curve import MOST_POOLED, metrics_of
 from ironbench.study.details import details
-from ironbench.study.device_io import stored_on
 from ironbench.study.differences import chosen, completed, differences, facts, shared
+from ironbench.study.effects import effects_of
 from ironbench.study.explain import Explanation, explain, observed_of
-from ironbench.study.factors import Contrast, contrasts, interactions, levels
+from ironbench.study.factors import interactions, levels
 from ironbench.study.findings import findings, highest_floor
 from ironbench.study.growth import growths
+from ironbench.study.lab_warnings import lab_warnings
 from ironbench.study.looks import at, earlier
 from ironbench.study.same_load import fell_behind, same_loads, too_little_time
 from ironbench.study.screen import of_confirmation, screen
 from ironbench.study.shares import compared_blocks
 from ironbench.study.study import CellResults, Effect, Round, Study, script_texts
 from ironbench.study.subjects import (
-    counted_in,
     machine_cores,
-    needs_mark,
     usable_cores,
 )
 from ironbench.study.versions import beside_version
-
-_Subject = TypeVar("_Subject", Configuration, Contrast)
 
 MOST_EXPLAINED = 4
 """Maximum number of comparisons whose difference is explained in detail."""
@@ -85,13 +74,9 @@ def lab_study(
     # Later stages run only if the findings after this stage do not end the lab.
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = progress.missing(due, records)
-    unfinished = _unfinished(len(missing), len(due))
     at_rates = {setup.cell.name for setup in lab.rated}
     of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
     judged_ids = {record.id for record in of_its_round}
-    judgements = tuple(
-        _with_rates(lab, one, of_its_round) for one in judged(lab, results, of_its_round, place.level_alone)
-    )
     measured = lab.measurable
     blocks = compared_blocks(lab.comparisons, settled)
     cells = tuple(
@@ -102,7 +87,7 @@ def lab_study(
         [chosen(cell.setup.system, cell.setup.cell.load) for cell in cells],
     )
     deciding = [finding for finding in results if finding.decides or finding.cell not in at_rates]
-    effects = _effects(lab, deciding, settled)
+    effects = effects_of(lab, deciding, settled)
     own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
     usable, observed = [cell for cell in cells if cell.usable], _observed(records)
     by_cell = {cell.name: flat for cell, flat in zip(cells, known, strict=True) if cell.usable}
@@ -116,7 +101,7 @@ def lab_study(
         others=tuple(effect for effect in effects if not effect.finding.decides),
         interactions=interactions(lab, settled),
         same_loads=same_loads(lab, results, of_its_round, archive),
-        claims=judgements,
+        claims=_judgements(lab, results, of_its_round, stage),
         too_little_time=too_little_time(lab, place.first_stage, place.last_stage),
         look=stage,
         earlier=_earlier(lab, records, settled, stage),
@@ -143,13 +128,8 @@ def lab_study(
         warnings=(
             *(note("record-unreadable", fault=fault) for fault in faults),
             *trial_warnings(settled),
-            *unfinished,
-            *_of_order(lab),
-            *_of_duet(settled),
-            *_of_findings(own),
-            *_of_times(cells),
-            *_of_reads(cells, baselines, archive),
-            *_of_percentiles(settled),
+            *((note(MISSING, missing=len(missing), due=len(due)),) if missing else ()),
+            *lab_warnings(lab, settled, cells, own, baselines, archive),
         ),
         derived=" ".join(dict.fromkeys((derived or {}).get(setup.choice.workload, "") for setup in measured)).strip(),
         started_at=min((record.started_at for record in records), default=""),
@@ -190,9 +170,7 @@ def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], sta
     rounds = []
     for number, last in enumerate(earlier(lab.method, stage), 1):
         results, own = findings(records, lab, last, others=()), _of_its_round(lab, last, settled)
-        level = at(lab.method, last).level_alone
-        judgements = tuple(_with_rates(lab, one, own) for one in judged(lab, results, own, level))
-        rounds.append(Round(number, tuple(_effects(lab, results, own)), judgements))
+        rounds.append(Round(number, tuple(effects_of(lab, results, own)), _judgements(lab, results, own, last)))
     return tuple(rounds)
 
 
@@ -239,10 +217,13 @@ def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive
     )
 
 
-def _with_rates(lab: Lab, one: JudgedClaim, records: Sequence[Record]) -> JudgedClaim:
-    """Adds the configurations that did not sustain the target rate to a claim's reasons."""
-    behind = fell_behind(lab, one.claim.cells, records)
-    return replace(one, reasons=(*one.reasons, *behind)) if behind else one
+def _judgements(lab: Lab, results: Sequence[Finding], records: Sequence[Record], stage: int) -> tuple[JudgedClaim, ...]:
+    """Judges the lab's claims by a round's findings and records. Configurations that did not sustain the target rate
+    are added to the reasons."""
+    return tuple(
+        replace(one, reasons=(*one.reasons, *fell_behind(lab, one.claim.cells, records)))
+        for one in judged(lab, results, records, at(lab.method, stage).level_alone)
+    )
 
 
 def _is_main(finding: Finding, lab: Lab) -> bool:
@@ -286,144 +267,3 @@ def by_attempt(records: Sequence[Record], cell: str) -> list[Record]:
 def _budget(records: Sequence[Record]) -> dict[str, float]:
     budgets = [asdict(record.budget) for record in records if record.budget.measured]
     return {part: sum(budget[part] for budget in budgets) / len(budgets) for part in budgets[0]} if budgets else {}
-
-
-def _effects(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -> list[Effect]:
-    """Returns the effects of findings. Findings with verdicts come first; within both groups, the order is that of the
-    lab's comparisons."""
-    order = {pair: place for place, pair in enumerate(lab.comparisons)}
-    pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
-    names = contrasts(lab, pairs)
-    ranked = sorted(
-        findings, key=lambda finding: (not finding.decides, order.get((finding.cell, finding.baseline), len(order)))
-    )
-    return [_effect(finding, names[finding.cell, finding.baseline], records) for finding in ranked]
-
-
-def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> Effect:
-    """Returns the effect of a finding: marks sides with emulated storage, and adds notes on settings with which only
-    one side can lose data."""
-    sides = [[one for one in records if one.cell.name == name] for name in (finding.cell, finding.baseline)]
-    cell, baseline = (
-        replace(side, emulated=needs_mark(side.name, own))
-        for side, own in zip((contrast.cell, contrast.baseline), sides, strict=True)
-    )
-    lost = [
-        dict.fromkeys(one for record in own for one in record.warnings if one.code == CAN_LOSE_DATA) for own in sides
-    ]
-    only = [one for mine, others in (lost, lost[::-1]) for one in mine if one not in others]
-    whole = replace(contrast, cell=cell, baseline=baseline)
-    limited = [
-        (side, sum(any(one.code == EMULATION_LIMIT for one in record.warnings) for record in used), len(used))
-        for side, own, faster in zip((cell, baseline), sides, (Conclusion.FASTER, Conclusion.SLOWER), strict=True)
-        if (used := [record for record in own if record.status.comparable])
-        # If the faster side is the one that emulation slows down, the real difference is even larger.
-        and finding.conclusion not in (faster, Conclusion.EQUIVALENT)
-    ]
-    return Effect(finding, whole, tuple(only), tuple(one for one in limited if one[1]))
-
-
-def _unfinished(missing: int, due: int) -> tuple[Note, ...]:
-    """Returns a note on missing trials of the plan; empty if none is missing. Each finding has its own number of
-    complete blocks."""
-    return (note(MISSING, missing=missing, due=due),) if missing else ()
-
-
-def _of_percentiles(settled: Sequence[Record]) -> tuple[Note, ...]:
-    """Returns notes on the percentiles that are left out."""
-    usable = [record for record in settled if record.status.comparable]
-    return too_few(usable, counted_in(usable)[1])
-
-
-def _of_duet(settled: Sequence[Record]) -> tuple[Note, ...]:
-    """Returns a note if each system ran on half of the cores (a duet), because absolute values then do not apply to the
-    whole machine."""
-    return (note("half-of-cores"),) if any(one.method == DUET for one in settled) else ()
-
-
-def _of_order(lab: Lab) -> tuple[Note, ...]:
-    """Returns a note if the order of trials was fixed, because only a random order makes tests valid (Fisher, The
-    Design of Experiments, 1935, ch. IV)."""
-    if lab.method.order != "fixed":
-        return ()
-    by_slices = SLICES if lab.method.slice_s is not None else TRIALS
-    return (note("fixed-order", method=DUET if lab.method.duet else by_slices),)
-
-
-def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
-    """Returns the notes of comparisons with verdicts. Each note is listed once, with the affected comparisons. Notes on
-    flagged trials are excluded, because a separate note covers the flagged trials of all comparisons.
-    """
-    every = [(effect.contrast, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED]
-    return tuple(
-        one if len(known) == len(effects) else _of_comparisons(known, one) for one, known in _by_note(every).items()
-    )
-
-
-def _of_comparisons(compared: Sequence[Contrast], one: Note) -> Note:
-    """Adds the affected comparisons to a note. `comparisons` contains the parts of their names, because a joined name
-    cannot be split again: a name in the lab file may contain the joining words."""
-    parts = tuple((known.cell, known.baseline, known.where) for known in compared)
-    return note("of-subjects", subjects=tuple(known.name for known in compared), comparisons=parts, note=one)
-
-
-def _of_times(cells: Sequence[CellResults]) -> tuple[Note, ...]:
-    every = [(cell.configuration, one) for cell in cells if cell.time for one in cell.time.warnings]
-    return tuple(
-        one if len(known) == len(cells) else note("of-subjects", subjects=tuple(known), note=one)
-        for one, known in _by_note(every).items()
-    )
-
-
-def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline], archive: Archive) -> tuple[Note, ...]:
-    """Returns a note if configurations with different data devices were compared although none of them read much from
-    its device."""
-    devices = {_data_device(cell.usable[0], archive) for cell in cells if cell.usable} - {""}
-    known = [baselines[cell.name] for cell in cells if cell.usable]
-    if len(devices) < 2 or not all(one.cached for one in known):
-        return ()
-    return (note("reads-from-memory", share=max(one.read_share or 0.0 for one in known)),)
-
-
-def _data_device(record: Record, archive: Archive) -> str:
-    """Returns the name of the device that stores the data; "" if unknown. The directory is not part of the name,
-    because each version of an engine has its own data directory, usually on the same device."""
-    if (emulated := record.system.layout.device_of("data")) is not None:
-        return f"emulated {emulated.model}"
-    return next(iter(stored_on(record, "data", archive.machine(machine_of(record)))), "")
-
-
-def _by_note(every: Iterable[tuple[_Subject, Note]]) -> dict[Note, list[_Subject]]:
-    """Lists each note once, with the affected subjects."""
-    subjects_by_note: dict[Note, list[_Subject]] = {}
-    for subject, one in every:
-        subjects_by_note.setdefault(one, []).append(subject)
-    return subjects_by_note
-
-
-def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:
-    """Returns the findings that compare configuration `b` with baseline `a`, even if the lab declares the opposite
-    direction. The lab's metric is first. If no comparison or claim declares the pair, it was chosen after seeing the
-    data, so its findings have no verdict.
-    """
-    pair, other = (b, a), (a, b)
-    # An inverted comparison has the same p value and the inverted interval, so Holm's correction is unchanged.
-    turned = tuple(pair if one == other else one for one in lab.comparisons)
-    claims = tuple(
-        replace(claim, cells=pair if {one, two} == {a, b} else (one, two))
-        for claim in lab.claims
-        for one, two in itertools.pairwise(claim.cells)
-    )
-    family = replace(lab, comparisons=turned, claims=claims)
-    results = [one for one in findings(records, family, look) if (one.cell, one.baseline) == pair]
-    if pair not in turned:
-        claimed = {one.metric for one in results}
-        undeclared = replace(lab, comparisons=(pair,), claims=())
-        results += [
-            replace(one, decides=False, conclusion=Conclusion.CANNOT_TELL, p=None, advice=None)
-            for one in findings(records, undeclared, look)
-            if one.metric not in claimed
-        ]
-    names = contrasts(lab, [pair])
-    ranked = sorted(results, key=lambda finding: finding.metric != lab.method.metric)
-    return tuple(_effect(finding, names[pair], records) for finding in ranked)
