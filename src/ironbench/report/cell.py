@@ -78,7 +78,8 @@ def shown(content: Content) -> str:
         return content
     if isinstance(content, Missing):
         return content.words
-    bounds = "" if content.low is None or content.high is None else _range(content, content.low, content.high)
+    low, high = content.low, content.high
+    bounds = "" if low is None or high is None else between(low, high, content.unit, bare=content.bare)
     first, rest = (bounds, "") if content.value is None and bounds else (_value(content), bounds)
     beside = ", ".join(filter(None, (rest, content.note)))
     return f"{ESTIMATE if content.estimate else ''}{first}{f' ({beside})' if beside else ''}"
@@ -90,10 +91,6 @@ def _value(content: TableCell) -> str:
         return NOT_KNOWN
     figure, unit = written(value, content.unit)
     return f"{'+' if content.signed and value > 0 else ''}{figure}{'' if content.bare else unit}"
-
-
-def _range(content: TableCell, low: float, high: float) -> str:
-    return between(low, high, content.unit, bare=content.bare)
 
 
 def typed(content: Content) -> Any:

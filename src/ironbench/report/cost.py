@@ -41,7 +41,7 @@ def page(costs: Costs) -> Page:
         Section(
             f"bill{place}",
             f"Cost breakdown: {row.bill.offer.name}",
-            sentences=_cautions(row.bill),
+            sentences=tuple(wording.sentences(row.bill.cautions)),
             tables=_bill(row.bill),
         )
         for place, row in enumerate(costs.rows)
@@ -67,10 +67,6 @@ def _single_system_answer(costs: Costs) -> str:
     if row.bill is None:
         return cost_answer.unknown_price(row.name)
     return cost_answer.costs(marked(row), f"{money(row.bill)}{_over(row.bill)}")
-
-
-def _cautions(bill: CostBreakdown) -> tuple[str, ...]:
-    return tuple(wording.sentences(bill.cautions))
 
 
 def _fields(costs: Costs) -> dict[str, Any]:

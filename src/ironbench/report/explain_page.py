@@ -62,7 +62,11 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
         answer=answer(one, list(map(comparison, deciding)), doubt, _why_not_shown(compared, one)),
         sections=(
             section(one),
-            Section("measures", "Throughput and response times", tables=with_rows(_both(one))),
+            Section(
+                "measures",
+                "Throughput and response times",
+                tables=with_rows(measure_table((*one.throughput, *one.response))),
+            ),
             Section("scripts", "Scripts", _SCRIPTS, tables=with_rows(scripts(one))),
             *(shown[id] for id in _BELOW if id in shown),
             profile.section(study.details.profiles, [one.profile] if one.profile else []),
@@ -84,10 +88,6 @@ def _study(compared: NamedComparison) -> Study:
         return of_two(directory.lab(), directory.records(), one.cells[0], other.cells[0], compared.store, look)
     records = [*compared.found.trials[0], *compared.found.trials[1]]
     return studies(records, compared.store, sentences(records))[0]
-
-
-def _both(one: Explanation) -> Table:
-    return measure_table((*one.throughput, *one.response))
 
 
 def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table], ...]:

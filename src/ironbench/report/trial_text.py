@@ -106,7 +106,7 @@ def _metrics(record: Record) -> str:
     `name`."""
     order = {name: place for place, name in enumerate(metrics())}
     names = sorted(record.metrics, key=lambda name: (order.get(base_name(name), len(order)), name))
-    rows = tuple((name + _arrow(name), _value(record, name)) for name in names)
+    rows = tuple((name + _ARROWS.get(better(name), ""), _value(record, name)) for name in names)
     return f"Metrics (↑ higher is better, ↓ lower is better)\n{text_layout.facts(Table((), rows))}" if rows else ""
 
 
@@ -116,10 +116,6 @@ def _value(record: Record, name: str) -> TableCell | Missing:
         return ABSENT
     unit = unit_of(name)
     return count(value) if unit == "1" and float(value).is_integer() else TableCell(value, unit)
-
-
-def _arrow(name: str) -> str:
-    return _ARROWS.get(better(name), "")
 
 
 def _check(check: Check) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ironbench.catalogue import part_of
 from ironbench.model.finding import GroupRatio
-from ironbench.model.lab import NOTHING_ELSE, Configuration, Factor, Lab
+from ironbench.model.lab import NOTHING_ELSE, Configuration, Lab
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
 from ironbench.records.progress import by_place, first_usable
@@ -93,15 +93,11 @@ def _fours(lab: Lab) -> Iterator[tuple[dict[str, str], tuple[str, str, str, str]
         return names.get(frozenset((first | levels).items()))
 
     for one, other in itertools.combinations(lab.factors, 2):
-        for a, b in _beyond_first(one, other):
+        for a, b in itertools.product(one.levels[1:], other.levels[1:]):
             both, first_alone = cell({one.name: a, other.name: b}), cell({one.name: a})
             other_alone, neither = cell({other.name: b}), cell({})
             if both and first_alone and other_alone and neither:
                 yield {one.name: a, other.name: b}, (both, first_alone, other_alone, neither)
-
-
-def _beyond_first(one: Factor, other: Factor) -> Iterator[tuple[str, str]]:
-    return itertools.product(one.levels[1:], other.levels[1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,8 @@ def growths(lab: Lab, cells: Sequence[tuple[Setup, Sequence[Record]]], archive: 
         trials = sorted((one for _, records in group for one in records), key=lambda one: one.cell.load.clients)
         fit = _fit(trials)
         steps = _steps(trials) if fit else {}
-        growing.append(Growth(name, tuple(trials), _summaries(trials, archive), fit, _last(steps), _course(steps)))
+        last = list(steps.values())[-1] if steps else None
+        growing.append(Growth(name, tuple(trials), _summaries(trials, archive), fit, last, _course(steps)))
     return tuple(growing)
 
 
@@ -150,10 +151,6 @@ def _step(fewer: int, most: int, by_block: Mapping[int, _Values], steps: int) ->
         return None
     result = paired(ratios)
     return GrowthStep(*result.with_interval(LEVEL), fewer, most, result.blocks, *result.interval(LEVEL / steps))
-
-
-def _last(steps: Mapping[tuple[int, int], GrowthStep | None]) -> GrowthStep | None:
-    return list(steps.values())[-1] if steps else None
 
 
 def _course(steps: Mapping[tuple[int, int], GrowthStep | None]) -> GrowthCourse | None:

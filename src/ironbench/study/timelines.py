@@ -112,7 +112,7 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     # The count of the last second is a rate only if the trial lasted until the end of that second.
     whole = sum(t + 1.0 <= record.elapsed_s + _LATE for t in times)
     lines = tuple(
-        TimelineSeries(name, "", *_thinned(times[:known], _values(seconds, column)[:known], step, reduce))
+        TimelineSeries(name, "", *_thinned(times[:known], list(map(float, seconds[column]))[:known], step, reduce))
         for name, column, reduce in (
             ("throughput", "transactions", fmean),
             ("errors", "errors", fmean),
@@ -196,10 +196,6 @@ def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "respo
         return None
     points = tuple((wanted[name][1], seconds) for name, (seconds, _) in found.items())
     return Percentiles(metric, max(count for _, count in found.values()), tuple(sorted(points)))
-
-
-def _values(columns: Columns, name: str) -> list[float]:
-    return [float(value) for value in columns[name]]
 
 
 def _thinned(

@@ -27,7 +27,7 @@ def speed_up(queries: Queries | None) -> list[Chart]:
         subject.parallelism or 1: {query: first.times_s[query] / subject.times_s[query] for query in shared}
         for subject in subjects
     }
-    means = {degree: _mean(list(values.values())) for degree, values in ratios.items()}
+    means = {degree: statistics.geometric_mean(values.values()) for degree, values in ratios.items()}
     each: list[Row] = [
         (query, *(TableCell(values[query], "times", bare=True) for values in ratios.values())) for query in shared
     ]
@@ -61,10 +61,6 @@ def speed_up(queries: Queries | None) -> list[Chart]:
             ),
         )
     ]
-
-
-def _mean(values: list[float]) -> float:
-    return statistics.geometric_mean(values)
 
 
 def _layers(degrees: list[int]) -> list[dict[str, Any]]:

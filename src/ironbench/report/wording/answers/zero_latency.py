@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from ironbench import units
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import NOTHING_ELSE, Configuration
-from ironbench.model.note import Note
 from ironbench.model.observer import CONCURRENCY
 from ironbench.report.facts import fact
 from ironbench.report.numbers import confidence, number
@@ -53,7 +52,7 @@ def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
     throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats).` The gain is an estimate if no configuration has
     zero latency for this resource."""
     limit = spent.limit
-    why = _sentence(limit.note)
+    why = f"{upper_first(text(limit.note)).rstrip('.')}."
     if decisive := measured_limit(spent, measured):
         gain = f"With {_zero_latency_parts(decisive)}, throughput is {_interval(decisive)}."
         return f"The bottleneck is {_names(decisive.seen)}. {gain}"
@@ -216,7 +215,3 @@ def _is(parts: Sequence[str]) -> str:
 
 def _costs(parts: Sequence[str]) -> str:
     return "costs" if _is(parts) == "is" else "cost"
-
-
-def _sentence(note: Note) -> str:
-    return f"{upper_first(text(note)).rstrip('.')}."
