@@ -316,7 +316,7 @@ def test_a_systems_file_that_makes_no_sense_is_refused(text: str, cause: str) ->
 
 def test_money_that_would_be_counted_twice_or_not_at_all_is_refused() -> None:
     power = LINE.replace('"core"', '"kWh"').replace("licence", "power")
-    with pytest.raises(InputError, match="has every = 'month'"):
+    with pytest.raises(InputError, match="has `every = 'month'`"):
         sheet(power + 'every = "month"')
     with pytest.raises(InputError, match="has pack = 2"):
         sheet(power.replace("kWh", "hour") + "pack = 2")

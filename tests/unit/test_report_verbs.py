@@ -179,4 +179,4 @@ def test_what_cannot_be_compared_says_why_and_what_would_help(verb: Callable[...
     assert caught.value.hint == "fix the cause, and repeat the run"
     with pytest.raises(InputError, match="aborted: interrupted") as caught:
         verb("log on disk", "ended", results=results)
-    assert "with the same command and --resume" in caught.value.hint and "lab resume" in caught.value.hint
+    assert "with the same command and `--resume`" in caught.value.hint and "lab resume" in caught.value.hint
