@@ -47,10 +47,10 @@ VERBS = {
     "cleanup": "Clean up after a killed ironbench. Stops servers that ironbench started, runs pending cleanup commands "
     "and deletes unfinished records; keeps data.",
 }
-"""For each command, the help text. `ironbench --help` shows the first sentence, which has at most 60 characters.
+"""Help text of each command. `ironbench --help` shows only its first sentence, which has at most 60 characters.
 
-The command's module in this package has a function with the command's name, or `app` for a command with subcommands.
-The module is imported when the command is used.
+The module of a command has the command's name. The module contains a function with that name, too, or `app` if the
+command has subcommands. The module is imported when the command is used.
 """
 
 
@@ -118,7 +118,8 @@ def ironbench(
 
 
 def program(verbs: Iterable[str]) -> typer.Typer:
-    """Builds the program. Imports only the named commands; the others have a help text and no options."""
+    """Builds the program with all commands. Imports only the commands named in `verbs`. All other commands get a help
+    text but no options."""
     made = group(
         "ironbench",
         "Measures what faster storage, more memory, more cores, another engine or another setting would do for your "
@@ -198,8 +199,8 @@ def main() -> None:
 
 
 def _named(error: Exception) -> IronbenchError:
-    """Converts an error of the command line parser or the operating system to an IronbenchError. Any other exception
-    becomes an "unforeseen" error."""
+    """Converts an exception to an IronbenchError. Exceptions that the command line parser or the operating system
+    raises have their own messages. Any other exception becomes an "unforeseen" error."""
     from ironbench.cli.mistakes import forbidden, mistake, unforeseen
 
     if isinstance(error, OSError) and not error.filename and "--help" in sys.argv:

@@ -1,5 +1,5 @@
-"""`ironbench capture`: writes a production workload, read from logs, a proxy or a server's statistics, to one file for
-`ironbench show` and `ironbench run capture`."""
+"""`ironbench capture`: captures a production workload in one file. The source is logs, a proxy, or a server's
+statistics. `ironbench show` and `ironbench run capture` read the file."""
 
 from __future__ import annotations
 

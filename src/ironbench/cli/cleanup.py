@@ -1,5 +1,4 @@
-"""`ironbench cleanup`: stops servers that are still running although the ironbench process that started them has
-died."""
+"""`ironbench cleanup`: stops servers that still run after the ironbench process that started them was killed."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ def cleanup(
             raise InputError("--forget", "cannot be combined with --dsn", "remove one of the two")
         printer.say(engines_cleanup.database(dsn))
         return 0
-    running_labs.known()  # removes the files of killed labs
+    running_labs.known()  # also removes the files of killed labs
     cleaned = engines_cleanup.cleanup(remove_data=data)
     # Pending cleanup commands run after the servers have stopped, because a command may unmount a server's directory.
     stubborn = run_pending_cleanups(printer.say, forget=forget)

@@ -12,10 +12,10 @@ import typer.main
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """An option or argument, as shell completion and the manual page need it."""
+    """An option or argument, with the facts that shell completion and the manual page need."""
 
     names: tuple[str, ...]
-    """Names of the option, or the name of an argument in capitals."""
+    """For an option: all of its names. For an argument: its name in capitals."""
     help: str
     placeholder: str
     """Placeholder of the value; empty if the option takes no value."""
@@ -56,7 +56,7 @@ class Command:
 
 
 def commands(program: typer.Typer) -> Command:
-    """Returns the program's commands, with the options and arguments of each."""
+    """Returns the program as a command whose subcommands are the commands of ironbench."""
     return _command("ironbench", typer.main.get_command(program))
 
 

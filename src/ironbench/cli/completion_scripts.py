@@ -184,7 +184,7 @@ def _names(values: Iterable[Value]) -> Iterator[str]:
 
 
 def _named(command: Command) -> Iterator[tuple[list[str], Value]]:
-    """Yields the options that take a value. The keys of an option are the patterns that match it in the bash script."""
+    """Yields each option that takes a value, with the patterns by which the bash script recognises the option."""
     for value in command.options:
         if value.placeholder:
             yield [f"{command.path} {name}" for name in value.names], value
@@ -195,7 +195,7 @@ _MOST = 9
 
 
 def _positions(command: Command) -> Iterator[tuple[list[str], Value]]:
-    """Yields the arguments. The keys of an argument match its positions in the bash script."""
+    """Yields each argument, with the patterns by which the bash script recognises the argument's positions."""
     for at, value in enumerate(command.arguments):
         last = _MOST + 1 if value.many else at + 1
         yield [f"{command.path} {number}" for number in range(at, last)], value
@@ -218,7 +218,7 @@ def _patterns(keys: Iterable[str]) -> str:
 
 
 def _described(text: str) -> str:
-    """Returns the first sentence of a help text, with escaped characters that are special to zsh's `_arguments`."""
+    """Returns the first sentence of a help text. Escapes characters with a special meaning in zsh's `_arguments`."""
     return re.sub(r"([\[\]:\\])", r"\\\1", _first_sentence(text))
 
 

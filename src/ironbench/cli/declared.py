@@ -30,7 +30,7 @@ def _option(field: Field, more: str = "") -> Any:
 
 
 def _values(field: Field) -> Callable[[], list[str]] | None:
-    """Returns a function that lists the values of an option for shell completion; None if the values cannot be
+    """Returns a function that lists an option's possible values for shell completion. Returns None if they cannot be
     listed."""
     if field.row.names:
         return names_of(field.row.names)
@@ -40,8 +40,9 @@ def _values(field: Field) -> Callable[[], list[str]] | None:
 def declares(
     arguments: Mapping[str, Any], file: type[msgspec.Struct]
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Returns a decorator that adds arguments to a command, and an option for every field of a file. Arguments of type
-    `str` are required. The command receives all values by name, and None for each option that was not given."""
+    """Returns a decorator that adds the `arguments` to a command, and one option for each optional field of `file`.
+    Arguments of type `str` are required. The command receives all values as keyword arguments. An option that was not
+    given is None."""
 
     def with_options(command: Callable[..., int]) -> Callable[..., int]:
         every = [_parameter(name, one, get_args(one)[0] is str) for name, one in arguments.items()]

@@ -227,7 +227,7 @@ def replay(
     core = known_models.for_core(known_models.models(models or ()))
     size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
-    known_models.normal(on, models or ())  # validated early, because the check below takes a long time
+    known_models.normal(on, models or ())  # before the check below, which takes a long time
     if recorded.recorded is not None:
         _require_known(file, recorded.recorded.device, models or ())
     check = replays.checked(recorded, core)
@@ -330,8 +330,8 @@ def _quantiles(histogram: Any) -> dict[str, float]:
 
 
 def _check_line(check: ReplayCheck | None, device: str) -> str:
-    """Returns a line about the check of the prediction: the replay on the model of the recorded device. `device`: the
-    recorded device; empty if unknown."""
+    """Returns a line about the check of the prediction. The check replays the trace on a model of the recorded device.
+    `device`: the recorded device, or an empty text if it is unknown."""
     if check is None:
         why = (
             f"the recorded device ({units.device(device)}) has no latency"

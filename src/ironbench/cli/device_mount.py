@@ -66,7 +66,7 @@ def calibrated() -> EmulationRate:
         printer.say("warning: other programs are using the machine, so the measured rate is too low")
     one = Mounted(wanted(arrange.RAM, "", str(_CALIBRATED_BYTES), file_systems.DEFAULT, arrange.RAM), by_hand=True)
     one.stop()
-    assert one.rate is not None  # the rate is unknown only for the model `free`, whose requests no process answers
+    assert one.rate is not None  # only the model `free` has no rate, because no process answers its requests
     return one.rate
 
 
@@ -126,7 +126,7 @@ def _lines(one: Mounted) -> list[str]:
 
 
 def _wait(one: Mounted) -> None:
-    """Waits for Ctrl-C or SIGTERM, or until the device process ends. `device unmount` ends this process."""
+    """Waits until Ctrl-C, SIGTERM or the end of the device process. `device unmount` ends the device process."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
@@ -140,13 +140,13 @@ def _wait(one: Mounted) -> None:
 
 
 def _meant(name: str) -> register.RegisterEntry:
-    """Finds a mounted device by its mount point or model. Raises InputError if there is no such device, or if there are
-    several."""
+    """Finds a mounted device by its mount point or model. Raises InputError if no device matches, or if several
+    match."""
     orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]
     mounted = [(entry, order["spec"]["model"]) for entry, order in orders if order.get("by_hand")]
     matching = [entry for entry, _ in mounted if Path(entry.data) == Path(name).absolute()]
     if not matching and arrange.is_expression(name):
-        # the model may come from a user's file that is not loaded now; then the name is used as written
+        # If the model is from a user's file that is not loaded now, the name is compared as written.
         with contextlib.suppress(InputError):
             name = expression.normal("device", name)
         matching = [entry for entry, model in mounted if model == name]
@@ -166,8 +166,8 @@ def _meant(name: str) -> register.RegisterEntry:
 
 
 def _order(entry: register.RegisterEntry) -> dict[str, Any]:
-    """Returns the parameters with which a device process was started (its order file); empty if the process has
-    ended."""
+    """Reads the parameters with which a device process was started, from its order file. Returns an empty dict if the
+    process has ended."""
     try:
         order: dict[str, Any] = json.loads((Path(entry.remove[0]) / ORDER).read_text())
     except (OSError, ValueError, IndexError):

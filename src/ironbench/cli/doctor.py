@@ -91,8 +91,8 @@ def _hint_at_leftovers(printer: Printer) -> None:
 
 
 def diagnose(printer: Printer, host: HostView, everything: bool, json: bool, areas: Sequence[str] | None = None) -> int:
-    """Runs the checks and prints their findings. Returns exit code 3 if a finding is severe, otherwise 0. `areas`: the
-    areas to check; None for all areas."""
+    """Runs the checks and prints their findings. Returns exit code 3 if a finding is severe, otherwise 0. Checks all
+    areas if `areas` is None."""
     from ironbench.host.doctor import AREAS, examine
 
     diagnoses = examine(host, areas or AREAS)
@@ -138,7 +138,7 @@ def _code(diagnoses: Sequence[Diagnosis]) -> int:
 
 
 def _hidden(examined: ExaminationResult) -> list[str]:
-    """Returns a line for each reason why checks could not run, with the checks and the fix."""
+    """Returns one line for each reason why checks could not run. A line names these checks, the reason, and the fix."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for one in examined.diagnoses:
         if not one.visible:
@@ -210,7 +210,7 @@ def _as_text(diagnoses: Sequence[Diagnosis], what: str, hidden: Sequence[str], e
 
 
 def _well(visible: Sequence[Diagnosis]) -> list[str]:
-    """Lists the passed checks. If a check read several values, adds how many of them passed."""
+    """Lists the passed checks. For a check of several values, adds how many of the values passed."""
     readings, fine = Counter(one.name for one in visible), Counter(one.name for one in visible if one.severity == "ok")
     several = {name: f" ({count} of {readings[name]})" for name, count in fine.items() if readings[name] > 1}
     return [name + several.get(name, "") for name in sorted(fine)]

@@ -1,4 +1,4 @@
-"""Foreign records on the command line: recognises their names, and reports how many a command leaves out."""
+"""Foreign records on the command line: recognises their names, and reports how many of them a command ignores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironbench.words import counted
 
 
 def any_named(words: Iterable[str], results: str) -> bool:
-    """Returns whether one of the words names a foreign record but no trials."""
+    """Returns whether one of the words names a foreign record. A word that also names trials does not count."""
     if not _there(results):
         return False
     from ironbench.records import foreign
@@ -27,7 +27,7 @@ def any_named(words: Iterable[str], results: str) -> bool:
 
 
 def say_left_out(results: str) -> None:
-    """Prints how many foreign records a command leaves out. Prints nothing if there are none."""
+    """Prints how many foreign records the command ignores. Prints nothing if there are none."""
     if not _there(results):
         return
     from ironbench.records import foreign
@@ -40,6 +40,6 @@ def say_left_out(results: str) -> None:
 
 
 def _there(results: str) -> bool:
-    """Returns whether the results directory contains foreign records. Imports no module, so that most commands start
-    faster."""
+    """Returns whether the results directory contains foreign records. Needs no import, so commands start faster if
+    there are none."""
     return (Path(results) / "foreign").is_dir()

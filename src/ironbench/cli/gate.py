@@ -137,8 +137,8 @@ def _target(output: str) -> Path:
 
 
 def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Effect]]:
-    """Returns the lab and the requested comparisons. An empty list stands for all comparisons that the lab declares.
-    Raises InputError if the two sides are not configurations of one lab."""
+    """Returns the lab and the comparisons to judge. An empty list means all comparisons that the lab declares. Raises
+    InputError if `base` and `new` are not configurations of the same lab."""
     from ironbench.records.labs import LabDirectory
     from ironbench.records.selection import both
 
@@ -174,8 +174,8 @@ def _not_in_blocks(a: NamedRecords, b: NamedRecords) -> str:
 
 
 def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Effect]:
-    """Returns the findings of the declared comparisons between these configurations, with `base` as the baseline.
-    Raises InputError if the lab declares no such comparison."""
+    """Compares the configurations `new` with the configurations `base`. Only comparisons that the lab declares are
+    included. Raises InputError if the lab declares none of them."""
     from ironbench.study.effects import compare_cells
     from ironbench.study.findings import declared
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def names_of(kind: str) -> Callable[[], list[str]]:
-    """Returns a function that lists the names shown by `ironbench list KIND`, for shell completion."""
+    """Returns a function for shell completion. The function lists the names that `ironbench list KIND` shows."""
 
     def names() -> list[str]:
         from ironbench.cli import list as listing

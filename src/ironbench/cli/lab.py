@@ -120,7 +120,7 @@ def measured(
     tag: Sequence[str] = (),
 ) -> int:
     """Measures a lab and returns the exit code. `design`: as in `labfile.read`. `policy`: how the gate judges an
-    inconclusive comparison; None if there is no gate. `tag`: texts of the form KEY=VALUE."""
+    inconclusive comparison, or None if there is no gate. `tag`: texts of the form KEY=VALUE."""
     from ironbench.cli.gate import require_comparisons
     from ironbench.cli.gate import whole as judged
     from ironbench.lab import declare, freeze, gate_rounds, loop, upkeep
@@ -129,7 +129,7 @@ def measured(
 
     printer = Printer()
     lab, secrets = declare.lab(file, _seconds(budget), design, tag)
-    # a screening experiment derives its comparisons from its own results, so it has none yet
+    # A screening experiment has no comparisons yet. They will follow from its results.
     if policy and lab.design != SCREEN:
         require_comparisons(f"{file} with --gate", lab)
     upkeep.require_person(lab.every_command)
@@ -333,8 +333,8 @@ def _conclude(
 
 
 def _policy(gate: bool, undecided: str) -> Policy | None:
-    """Reads the options of a gate; None if there is no gate. Raises InputError if the policy is unknown, or if there is
-    a policy but no gate."""
+    """Reads the options of a gate. Returns None if there is no gate. Raises InputError if the policy is unknown, or if
+    there is a policy but no gate."""
     if undecided and not gate:
         raise InputError("--undecided", "needs --gate", "add --gate, or remove --undecided")
     if not gate:
@@ -346,14 +346,14 @@ def _policy(gate: bool, undecided: str) -> Policy | None:
             f"--undecided {undecided}", "is not a valid policy", "use `fail`, `pass`, or for example `more:30m`"
         )
     more_s = range_of("measure.budget").read("--undecided more", time_) if more else 0.0
-    from ironbench.lab.gate_rounds import Policy  # imported after the checks, because it takes half a second
+    from ironbench.lab.gate_rounds import Policy  # this import takes half a second, so it follows the checks
 
     return Policy("pass" if undecided == "pass" else "fail", more_s)
 
 
 def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: bool, policy: Policy) -> int:
-    """Shows the result of the gate and returns its exit code. If the lab did not finish, returns the exit code of the
-    verdict instead; with `json`, also prints the verdict's JSON document."""
+    """Shows the result of the gate and returns the gate's exit code. If the lab did not finish, there is no gate:
+    returns `code`, and with `json` prints the JSON document of the verdict."""
     from ironbench.cli import verdict
     from ironbench.cli.gate import require_comparisons, shown
     from ironbench.cli.gate import whole as gate

@@ -74,8 +74,8 @@ RANKS = {
     "purpose": 8,
     "lab": 9,
 }
-"""Ranks of columns. A narrow terminal leaves out the columns with the highest rank first. Columns without a rank are
-always shown."""
+"""Ranks of columns. If the terminal is too narrow for all columns, those with the highest rank are left out first.
+Columns without a rank are always shown."""
 
 
 def workloads() -> Rows:
@@ -177,7 +177,8 @@ def foreign_records(results: str) -> Rows:
 
 
 def kinds(results: str) -> dict[str, Callable[[], Rows]]:
-    """Returns functions that list things, by the kind of thing."""
+    """Returns the kinds of things that `ironbench list` shows. The value of each kind is the function that lists
+    them."""
     return {
         "workloads": workloads,
         "engines": engines,
@@ -216,7 +217,8 @@ def _numeric(rows: Rows, column: str) -> bool:
 
 
 def _cells(column: str, rows: Rows) -> tuple[str, ...]:
-    """Formats the cells of a column. Looks up the unit only once, because there may be ten thousand rows."""
+    """Formats the cells of one column. The unit is looked up once per column, because there may be ten thousand
+    rows."""
     from ironbench.report.numbers import quantity, unit_of
 
     unit = unit_of(column)

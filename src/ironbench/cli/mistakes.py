@@ -31,7 +31,8 @@ _REMOVED = {
         "remove --emulated; to include computing time, run the program on the emulated device",
     ),
 }
-"""Cause and hint for each option that only earlier versions had, by command and option."""
+"""Options that earlier versions had. The key is the command and the option; the value is the cause and the hint of the
+error."""
 
 
 def whole(option: str, known: Range) -> Callable[[Any], int]:
@@ -141,7 +142,7 @@ def unforeseen(error: Exception) -> IronbenchError:
 
 
 def mistake(error: Any) -> InputError | None:
-    """Converts an exception of the command line parser; returns None for any other exception."""
+    """Converts an exception of the command line parser to an InputError. Returns None for any other exception."""
     message = getattr(error, "format_message", None)
     if message is None:
         return None
@@ -164,7 +165,8 @@ def mistake(error: Any) -> InputError | None:
 
 
 def _of_other_program(verb: str, option: str, context: Any) -> str:
-    """Returns a hint if the unknown option of `run` is an option of pgbench or sysbench; otherwise an empty text."""
+    """Returns a hint if an unknown option of `ironbench run` is an option of pgbench or sysbench. Otherwise, returns an
+    empty text."""
     if context is None or verb not in ("ironbench", "ironbench run"):
         return ""
     from ironbench.cli.other_programs import hint
@@ -187,7 +189,7 @@ def _usage(verb: str, message: str, context: Any) -> InputError:
 
 
 def _name(error: Any) -> str:
-    """Returns the name of an option, or the name of an argument in capitals as on the help page."""
+    """Returns the name of an option or argument as the help page shows it. Arguments are in capitals."""
     parameter = error.param
     if parameter is None:
         return "an argument"

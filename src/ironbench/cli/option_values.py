@@ -1,7 +1,7 @@
-"""Reads values of options without pydantic. Importing pydantic and building its schemas took 90 ms in every command.
+"""Reads the values of options without pydantic. Importing pydantic and building its schemas took 90 ms in each command.
 
-ironbench's options are texts, switches, or values that a parser such as `mistakes.whole` reads. typer reads any other
-kind of option. If a later version of typer has different internals, typer reads all options.
+This module reads texts, switches, and values that have a parser such as `mistakes.whole`. typer still reads options of
+any other type. If a later version of typer has different internals, typer reads all options.
 """
 
 from __future__ import annotations

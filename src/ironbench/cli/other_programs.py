@@ -25,12 +25,12 @@ class OtherOption:
     value: str = ""
     """Placeholder of the option's value; empty for a switch."""
     equivalent: str = ""
-    """Equivalent options of `ironbench run`, with `{}` in place of the value. A text that does not begin with `-`
-    starts with the name of a workload. Empty if there is no equivalent."""
+    """Options of `ironbench run` with the same meaning, with `{}` in place of the value. If the text does not begin
+    with `-`, its first word is the name of a workload. Empty if ironbench has no equivalent."""
     remark: str = ""
     """Remark on the reference page. If `equivalent` is empty, the remark is also the hint."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """ironbench's values, by the value of the other program. Values that are the same in both programs are left out."""
+    """Values that ironbench writes differently. The key is the other program's value; the value is ironbench's."""
 
     def words(self, value: str) -> str:
         """Returns ironbench's equivalent for this value of the option."""
@@ -72,8 +72,8 @@ def programs() -> tuple[OtherProgram, ...]:
 
 
 def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: str) -> str:
-    """Returns ironbench's equivalents for all options of another program in a command line. Returns an empty text if
-    `unknown` is not an option of such a program.
+    """Recognises a command line that was written for another program, and suggests the equivalent options of ironbench.
+    Returns an empty text if `unknown` is not an option of a known program.
 
     `words`: the words after `ironbench`. `known`: for each option of the command, the name of its parameter. `command`:
     the full name of the command.
@@ -97,8 +97,8 @@ def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: 
 
 
 def _foreign(words: Sequence[str], program: OtherProgram, known: Mapping[str, str]) -> dict[str, str]:
-    """Returns the program's options in a command line, with their values. Options that mean the same in ironbench are
-    left out."""
+    """Returns the other program's options in a command line, with their values. Options with the same name and meaning
+    in ironbench are left out."""
     found: dict[str, str] = {}
     for name, value in _options(words, program):
         option = program.option(name)
@@ -108,7 +108,7 @@ def _foreign(words: Sequence[str], program: OtherProgram, known: Mapping[str, st
 
 
 def _options(words: Sequence[str], program: OtherProgram) -> Iterator[tuple[str, str]]:
-    """Yields the options in a command line with their values, read as the other program would."""
+    """Splits a command line into options and their values in the way in which the other program would."""
     for word, following in pairwise([*words, ""]):
         if word == "--":
             return
@@ -130,7 +130,8 @@ def _options(words: Sequence[str], program: OtherProgram) -> Iterator[tuple[str,
 
 
 def _command(pieces: Sequence[str], program: OtherProgram, command: str) -> str:
-    """Returns the equivalent options, or a whole command if a workload is among them or the word `run` is missing."""
+    """Joins the pieces of a suggestion. Returns only options if the user typed `ironbench run` and the suggestion does
+    not change the workload. Otherwise, returns a whole command."""
     workloads = [one for one in pieces if not one.startswith("-")]
     options = list(dict.fromkeys(one for one in pieces if one.startswith("-")))
     if workloads or command == "ironbench":

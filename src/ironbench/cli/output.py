@@ -60,8 +60,9 @@ def _is_stream(path: Path) -> bool:
 
 
 def destination(output: str, format: str, json: bool = False) -> tuple[str, Path | None]:
-    """Returns the output format, which `--format`, `--json` or the file's suffix selects, and the file (None for
-    stdout). Raises InputError if the options cannot be combined, or if the file cannot be written."""
+    """Returns the output format and the output file. The file is None for stdout. The format is chosen by `--json`,
+    `--format` or the suffix of the file. Raises InputError if the options cannot be combined, or if the file cannot be
+    written."""
     from ironbench.report import formats
 
     if json and (output or format):
@@ -79,7 +80,8 @@ def destination(output: str, format: str, json: bool = False) -> tuple[str, Path
 
 
 def written(page: Page, format: str, place: Path | None) -> int:
-    """Writes the page to a file, or prints it in the width of the terminal. Returns the exit code."""
+    """Writes the page to the file `place`. If `place` is None, prints the page; text is fitted to the width of the
+    terminal. Returns the exit code."""
     from ironbench.report import formats
 
     if format == "text" and place is None:
@@ -92,8 +94,8 @@ def written(page: Page, format: str, place: Path | None) -> int:
 
 
 def delivered(data: bytes, place: Path | None, words: str) -> int:
-    """Writes the document to a file and prints `words` and the file's name, or prints the document if `place` is None.
-    Returns the exit code."""
+    """Writes the document to the file `place`, and prints `words` and the file's name. If `place` is None, prints the
+    document. Returns the exit code."""
     printer = Printer()
     if place is None:
         printer.data(data.decode().replace("\r\n", "\n"))  # CSV lines end with CR LF, but a terminal needs only LF

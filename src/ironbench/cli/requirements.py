@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from ironbench.study.claims import JudgedClaim
 
 Judgements = Sequence[tuple[str, "JudgedClaim"]]
-"""Pairs of a configuration's name and the judgement of a requirement."""
+"""Results of `judged`. Each item is the name of a configuration, and a requirement with its verdict for this
+configuration."""
 
 
 def judged(claims: Sequence[Claim], records: Sequence[Record]) -> Judgements:
-    """Judges each requirement for each configuration, in the order of measurement."""
+    """Judges each requirement for each configuration. Configurations are in the order in which they were measured."""
     cells = dict.fromkeys(record.cell.name for record in records)
     return [
         (name, requirement(claim, [record for record in records if record.cell.name == name]))

@@ -148,8 +148,8 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
 
 
 def _interruption_message(records: Sequence[Record]) -> str:
-    """Returns the message after Ctrl-C. The message mentions `--resume` only if there are records, because `--resume`
-    finds the run by its records."""
+    """Returns the message after Ctrl-C. The message suggests `--resume` only if the run has records, because without
+    records `--resume` cannot find the run."""
     kept = counted(sum(record.status.comparable for record in records), "trial")
     way = "to continue, add --resume to the same command" if records else "start the run again"
     return f"interrupted: {kept} measured; {way}"

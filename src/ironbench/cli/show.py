@@ -45,8 +45,8 @@ _SUGGESTED = 3
 
 
 def shown(name: str, results: str, json: bool, everything: bool) -> int:
-    """Shows the workload, engine, device, metric or observer with this name, the records with this id, series or label,
-    or the contents of a capture file."""
+    """Shows what the name refers to: a capture file; a workload, engine, device, metric or observer; or records with
+    this id, series or label."""
     if is_capture(name):
         from ironbench.cli.output import written
         from ironbench.report.capture import page as capture_page
@@ -93,7 +93,8 @@ def _page(found: Sequence[Record], store: Store, printer: Printer, everything: b
 
 
 def _known() -> dict[str, tuple[str, dict[str, Any]]]:
-    """Returns the kind and the facts of everything that can be shown besides records, by name."""
+    """Returns everything with a name that can be shown, except records. The key is the name; the value is its kind
+    (such as `workload`) and its facts."""
     kinds = {
         "workload": listing.workloads,
         "engine": listing.engines,
@@ -105,8 +106,8 @@ def _known() -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]]]) -> tuple[Store, list[Record]]:
-    """Finds records in the results directory or its labs. Returns the store that contains the records, and the records.
-    Raises InputError if there are none."""
+    """Finds records in the results directory or in one of its labs. Returns the records and the store in which they
+    are. Raises InputError if no record has the name."""
     try:
         return store, store.select([name])
     except InputError as error:

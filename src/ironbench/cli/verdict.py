@@ -27,7 +27,8 @@ INTERRUPTED, REFUTED, SUSPECT, FAILED = 130, 4, 3, 1
 
 def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer: Printer, gated: bool = False) -> int:
     """Shows the results so far and returns the exit code. `records`: all records of the lab, in the order of
-    measurement. `gated`: whether a gate will determine the exit code of a finished lab and print the JSON document."""
+    measurement. `gated`: whether a gate follows. If so, the gate prints the JSON document and determines the exit code
+    of a finished lab."""
     measured = [record for record in records if record.purpose == Purpose.LAB]
     study = labs.study(directory, records)
     if json and not gated:
@@ -54,8 +55,8 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
 
 
 def claims_words(code: int, outcome: str, claims: Sequence[tuple[str, JudgedClaim]]) -> str:
-    """Returns the line for stderr that names the claims with this outcome, and counts the flagged trials on which they
-    are based."""
+    """Returns a line for stderr that explains an exit code. The line names the claims with this outcome. If flagged
+    trials are a reason for the outcome, the line states how many there are."""
     flags = wording.texts(reason for _, one in claims for reason in one.reasons if reason.code == FLAGGED)
     parts = [*(name for name, _ in claims), *(text.rstrip(".") for text in flags)]
     return f"exit code {code}: {outcome}: {'; '.join(parts)}"
@@ -66,8 +67,9 @@ def _named(claims: Sequence[JudgedClaim]) -> list[tuple[str, JudgedClaim]]:
 
 
 def exit_code(study: Study, records: Sequence[Record]) -> int:
-    """Returns the exit code. If several apply, the first of these is returned: interrupted (also during a pilot or peak
-    trial), failed, refuted, undecided or flagged."""
+    """Returns the exit code of a lab. If several outcomes apply, the first of this list determines the exit code:
+    interrupted, failed, refuted, undecided or flagged. An interruption counts even if it was in a pilot or peak
+    trial."""
     if progress.interrupted(records):
         return INTERRUPTED
     if progress.given_up(records) or lost_in_cuts(study, records):
@@ -80,7 +82,7 @@ def exit_code(study: Study, records: Sequence[Record]) -> int:
 
 
 def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
-    """Returns the trials that lost committed data in a power cut, even if another attempt of the same trial lost
+    """Returns the trials that lost committed data in a power cut. A trial is included even if its repetition lost
     nothing."""
     if study.lab is None or not study.lab.method.crash:
         return []
@@ -92,15 +94,16 @@ def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
 
 
 def _own(study: Study, records: Sequence[Record]) -> list[Record]:
-    """Returns the records on which verdicts are based, without fixed-rate configurations. If such a configuration does
-    not sustain its rate, this is a result, and does not change the exit code."""
+    """Returns the records on which verdicts are based, without those of fixed-rate configurations. If a fixed-rate
+    configuration does not sustain its rate, its trial is flagged. This is a result, and does not change the exit
+    code."""
     rated = {setup.cell.name for setup in study.lab.rated} if study.lab else set()
     return [record for record in records if record.purpose == Purpose.LAB and record.cell.name not in rated]
 
 
 def suspect_words(records: Sequence[Record], answer: SearchResult | None = None) -> str:
-    """Explains exit code 3 of a finished run or lab, with the counts from its report. `answer`: the result of the run's
-    search."""
+    """Explains why a finished run or lab has exit code 3. The numbers are the same as in its report. `answer`: the
+    result of the run's search."""
     entered = entering(records)
     doubtful = [record for record in entered if record.status is Status.SUSPECT]
     if answer is not None and answer.inconclusive:
@@ -130,7 +133,7 @@ def require_kept(store: Store, records: Sequence[Record]) -> None:
 def code_of_run(records: Sequence[Record], answer: SearchResult | None = None) -> int:
     """Returns the exit code of a run without considering its requirements. `answer`: the result of the run's search, if
     any."""
-    # an aborted trial before the last record was repeated after `--resume`
+    # Aborted trials were repeated after `--resume`. Only the last record counts if it is aborted.
     again = [record for record in records[:-1] if record.status is not Status.CUT_SHORT]
     statuses = {record.status for record in [*again, *records[-1:]]}
     if not statuses or statuses & {Status.FAILED, Status.VOIDED}:
