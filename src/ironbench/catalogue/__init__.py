@@ -85,15 +85,15 @@ def part_of(name: str) -> str:
 
 
 def better(name: str) -> str:
-    """Returns the direction in which a metric is better: `higher`, `lower`, or `neither` (also if the direction is
-    unknown)."""
+    """Returns which values of a metric are better: `higher`, `lower` or `neither`. Returns `neither` for an unknown
+    metric."""
     known = metrics().get(base_name(name))
     return known.better if known else "neither"
 
 
 def metric(name: str) -> Metric:
-    """Returns the metric for a name in a record; ignores the part in braces. Raises InputError that suggests the
-    nearest names."""
+    """Returns the metric with this name, which may have a part in braces. Raises InputError that suggests the nearest
+    names."""
     known = metrics()
     row = known.get(base_name(name))
     if row is None:
@@ -102,7 +102,8 @@ def metric(name: str) -> Metric:
 
 
 def suggestion(name: str, more: Sequence[str] = ()) -> str:
-    """Returns a hint for an unknown metric: the metric that is known to users by this name (such as NOPM), or else
-    similar names. `more`: further valid names."""
+    """Returns a hint for an unknown metric. The hint suggests the metric whose title contains `name` in parentheses,
+    such as NOPM. If there is none, it suggests metrics with similar names. `more`: further names that may be
+    suggested."""
     named = [one.name for one in metrics().values() if f"({name.casefold()})" in one.words.casefold()]
     return f"did you mean {named[0]}?" if named else nearest(name, [*more, *metrics()])

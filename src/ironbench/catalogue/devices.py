@@ -46,8 +46,9 @@ _MAY_BE_ZERO = {
 }
 _ORIGINS = ("source", "derived", "assumed")
 _NAME = re.compile(r"[a-z][a-z0-9._-]*")
-"""Pattern of names that can be used in a device expression. Expressions are case-insensitive, and a digit starts a
-count (`crates/ironbench-device/src/text/parser.rs`)."""
+"""Pattern of names that can be used in a device expression. Upper-case letters are not allowed, because expressions are
+case-insensitive. The first character is not a digit, because a digit starts a count
+(`crates/ironbench-device/src/text/parser.rs`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +77,16 @@ class PublishedFigure:
     load: Mapping[str, Any]
     """The load under which the device was measured, as an argument of the core's `probe_device`."""
     against: Mapping[str, Any] | None
-    """If the result is a ratio: the load whose result is the denominator."""
+    """The load whose result is the denominator if the published result is a ratio. None if the result is not a
+    ratio."""
     of: str
     """The quantity that was measured: `iops` or `rate`."""
     low: float
     high: float
     source: str
     not_held: str | None
-    """Why the model is shown beside the result but not tested against it, for example because the source does not name
-    the device or the load."""
+    """Why the result is only shown and not compared with the model, for example because the source does not name the
+    device or the load. None if the result is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +145,11 @@ _HINT = "see docs/how/emulated-devices.md for the format of your own models"
 
 
 def read(text: str, place: str, known: Mapping[str, DeviceModel]) -> dict[str, DeviceModel]:
-    """Reads models from a TOML text. `like` in a model names another model, whose parameters are the defaults: an
-    earlier model in the text, or a model in `known`. Raises InputError."""
+    """Reads models from a TOML text. Raises InputError.
+
+    A model can take its defaults from another model, which it names in `like`. That model is either an earlier one in
+    the text or one in `known`.
+    """
     table = document(text, place, _HINT)
     sources = converted({"sources": table.pop("sources", {})}, _Sources, place, _HINT).sources
     models: dict[str, DeviceModel] = {}

@@ -20,8 +20,11 @@ from ironbench.ranges import Range
 
 Kind = Literal["server", "storage", "licence", "power", "instance"]
 Unit = Literal["core", "socket", "server", "TB", "kWh", "hour"]
-"""Unit of a price: a physical core (counted by the price's rules), a processor socket, a server, a TB of storage, a kWh
-that the servers consume, or an hour of running each server."""
+"""Unit of a price.
+
+`core` is a physical core, counted by the price's rules. `socket` is a processor socket. `TB` is storage. `kWh` is
+energy that the servers consume. `hour` is an hour of running each server.
+"""
 _CODE = re.compile("[A-Z]{3}")
 Currency = Annotated[str, Meta(pattern=rf"^{_CODE.pattern}$", description="three letters, e.g. USD")]
 """An ISO 4217 code."""
@@ -105,9 +108,11 @@ class Sheet:
         return self.prices[name]
 
     def licence(self, name: str) -> Price:
-        """Returns the licence price with this name, for a leaderboard. Raises InputError that lists the licences, the
-        most similar first, or that explains that the price depends on a quantity that results do not contain, such as
-        years or storage.
+        """Returns the licence price with this name, for a leaderboard.
+
+        Raises InputError if there is no such licence. The error lists the licences, with the most similar name first.
+        Also raises InputError if the price depends on a quantity that published results do not contain, such as years
+        or storage.
         """
         known = [price.name for price in self.prices.values() if price.kind == "licence"]
         if name not in known:
@@ -126,7 +131,8 @@ class Sheet:
         return price
 
     def rate(self, currency: str, into: str) -> ExchangeRate:
-        """Returns the exchange rate in a price sheet, in either direction. Raises InputError if there is none."""
+        """Returns the exchange rate between two currencies, computed from the opposite rate if necessary. Raises
+        InputError if there is neither."""
         for one in self.rates:
             if (one.currency, one.into) == (currency, into):
                 return one
@@ -140,7 +146,7 @@ class Sheet:
 
 
 def currency(subject: str, text: str) -> str:
-    """Validates a currency code; "" means that the user chose none. Raises InputError."""
+    """Checks and returns a currency code. The code is "" if the user chose none. Raises InputError."""
     if text and not _CODE.fullmatch(text):
         hint = "use its three-letter code" + (f": {text.upper()}" if _CODE.fullmatch(text.upper()) else ", e.g. EUR")
         raise InputError(subject, f"{quoted(text)} is not a currency code", hint)

@@ -1,7 +1,7 @@
 """The storage tests: the profiles of CrystalDiskMark and KDiskMark, and I/O patterns of databases.
 
-Names are written as in CrystalDiskMark 8: SEQ1M Q8T1 is sequential, blocks of 1 MiB, queue depth 8, 1 thread (profiles
-of versions 3 to 8 from their published result texts; KDiskMark `src/appsettings.cpp`).
+Names are written as in CrystalDiskMark 8. For example, SEQ1M Q8T1 means sequential I/O in blocks of 1 MiB at queue
+depth 8 in one thread. Sources: published result texts of CrystalDiskMark 3 to 8; KDiskMark, `src/appsettings.cpp`.
 
 Tests in the sets `default` and `nvme` use KDiskMark's method, which runs fio once for each pass (KDiskMark
 `src/helper.cpp`: `--ioengine=libaio --direct=1 --end_fsync=1 --randrepeat=0 --size=1024m --runtime=5`, without
@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test of the storage workload with one direction of I/O, which is a line of the result."""
+    """A test of the storage workload. It has one direction of I/O."""
 
     name: str
     """Name of the test within names of metrics, such as `seq1m-q8t1-read`."""
@@ -37,19 +37,19 @@ class Test:
     sync: str = "none"
     """How each write is made durable: `none`, `fsync`, `fdatasync`, or `dsync` for a file opened with O_DSYNC."""
     cached: bool = False
-    """Whether I/Os go through the page cache, which is emptied before the pass, as in a table scan."""
+    """Whether I/Os go through the page cache, as in a table scan. The page cache is emptied before each pass."""
     sustained: bool = False
     """Whether the test is a single long pass instead of several short passes."""
     hot: bool = False
-    """Whether all I/Os are served from the page cache, which contains the whole file, so that the device is not
-    accessed."""
+    """Whether all I/Os are served from the page cache. The page cache then contains the whole file, and the device is
+    not accessed."""
     blocking: bool = False
-    """Whether one thread makes one blocking call at a time, even if asynchronous I/O is available, so that CPU times
-    are comparable."""
+    """Whether the test uses one thread with blocking calls. This is the case even if asynchronous I/O is available, so
+    that CPU times are comparable."""
     kdiskmark: bool = False
-    """Whether the test uses KDiskMark's method. A pass then ends when its time is over or each thread has transferred
-    the size of the file; a write pass includes a final fsync; buffers use normal pages; and the result is the mean of
-    the passes."""
+    """Whether the test uses KDiskMark's method. A pass then ends when its time is over, or when each thread has
+    transferred the size of the file. A write pass includes a final fsync. Buffers use normal pages. The result is the
+    mean of the passes."""
 
 
 def _pair(order: str, block: int, depth: int, threads: int = 1) -> tuple[Test, Test]:
@@ -76,8 +76,8 @@ def _sync(kind: str, block: int) -> Test:
 
 
 def _cost(block: int) -> tuple[Test, Test]:
-    """Returns two tests with the same random reads: from the device, bypassing the page cache, and from the page
-    cache."""
+    """Returns two tests with the same random reads. The first test reads from the device and bypasses the page cache.
+    The second test reads from the page cache."""
     size = f"{block // MIB}M" if block >= MIB else f"{block // KIB}K"
     read = Test(f"cost{size.lower()}-device", f"COST{size} device", "read", "random", block, blocking=True)
     return read, replace(read, name=f"cost{size.lower()}-cached", title=f"COST{size} cached", hot=True)
@@ -116,7 +116,8 @@ SETS: dict[str, tuple[tuple[Test, ...], ...]] = {
     "cost": tuple((test,) for size in (8, 64, 128, 256, 1024) for test in _cost(size * KIB)),
     "sustained": ((Test("sustained-write", "SUSTAINED 1M Q8", "write", "sequential", MIB, 8, 1, 0, sustained=True),),),
 }
-"""The tests of each set. A line of the result contains the tests for its directions of I/O."""
+"""The tests of each set. Each set consists of lines, which are shown as lines of the result. A line contains one test
+for each direction of I/O."""
 SET_WORDS = {
     "default": "KDiskMark's SEQ1M Q8T1, SEQ1M Q1T1, RND4K Q32T1, RND4K Q1T1",
     "nvme": "KDiskMark's SEQ1M Q8T1, SEQ128K Q32T1, RND4K Q32T16, RND4K Q1T1",
@@ -170,7 +171,8 @@ def known(name: str) -> Test | None:
 
 
 def order(name: str) -> int:
-    """Returns the sort key of a test in a table: lines in the order of their sets, reads before writes."""
+    """Returns the sort key of a test in a table. Tests have the order of `SETS`. A mixed test follows the write test of
+    its line."""
     names = [test.name for lines in SETS.values() for line in lines for test in line]
     plain = name.rpartition("mix")[0] + "write" if "mix" in name else name
     return names.index(plain) * 2 + ("mix" in name) if plain in names else len(names) * 2

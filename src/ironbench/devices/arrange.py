@@ -1,4 +1,5 @@
-"""Turns device expressions into devices with partitions: which roles share a device, sizes, and mount points."""
+"""Turns device expressions into devices with partitions. Determines which roles share a device, the sizes of the
+partitions, and their mount points."""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ GROWTH = 2.0
 """Size of the data partition as a multiple of the loaded data. Tables grow, and while data are restored, two copies may
 exist for a short time."""
 UNDONE = 2
-"""Memory for undoing writes, as a multiple of the data. Until the next flush, a device keeps the old and the new
-contents of every write, so that a power cut can undo the write (`crates/ironbench-device/src/live/undo.rs`). Between
-two flushes, loading may write all of the data, but hardly more."""
+"""Memory for undoing writes, as a multiple of the data. A device keeps the old and the new contents of each write until
+the next flush, so that a power cut can undo the write (`crates/ironbench-device/src/live/undo.rs`). Loading may write
+all of the data between two flushes."""
 LEAST_BYTES = 64 << 20
 ZERO_LATENCY_ROOM = 1.5
-"""Size of a zero-latency device as a multiple of the maximum size of its files. A full device would end the trial, and
-the maximum of PostgreSQL's WAL is a soft limit."""
+"""Size of a zero-latency device as a multiple of the maximum size of its files. The factor leaves a reserve, because
+the maximum of PostgreSQL's WAL is only a soft limit. A full device would end the trial."""
 FILE_SYSTEM_SHARE = 0.1
 """Approximate share of a small partition that file system metadata takes."""
 
@@ -114,8 +115,8 @@ def with_devices(layout: Layout, devices: tuple[Device, ...]) -> Layout:
 
 
 def zero_latency(system: System, needed: Mapping[str, int], *, cuttable: bool = False) -> System:
-    """Returns the system with the files of its ideal parts (`--ideal`) on zero-latency devices instead of their
-    configured devices. Raises InputError as `arranged` does.
+    """Returns the system with its ideal parts (`--ideal`) on zero-latency devices. The configured devices of these
+    parts are not used. Raises InputError as `arranged` does.
 
     `needed`: part → maximum size of its files in bytes.
     """
@@ -134,7 +135,7 @@ def directories(devices: Sequence[Device]) -> dict[str, str]:
 
 
 def partition_bytes(devices: Sequence[Device], role: str) -> int | None:
-    """Returns the size of the partition for a role in bytes; None if the role is on no device."""
+    """Returns the size in bytes of the partition for a role. Returns None if the role is on no device."""
     for device in devices:
         for partition in device.partitions:
             if partition.role == role:
@@ -199,9 +200,8 @@ def _needed(role: str, placed: Collection[str], estimate_bytes: int) -> int:
 
 
 def require_memory(subject: str, devices: Sequence[Device], undone: int) -> None:
-    """Raises InputError if the devices in memory need more memory than is available, because the kernel would kill
-    processes. Also raises InputError if the backing directory of another device does not exist. `undone`: bytes for
-    undoing writes."""
+    """Raises InputError if the devices need more memory than is available. The kernel would otherwise kill processes.
+    Also raises InputError if the backing directory of a device does not exist. `undone`: bytes for undoing writes."""
     needed = sum(one.bytes for device in devices if device.backing == RAM for one in device.partitions) + undone
     may = int(ideal.available_bytes() * ideal.MOST_OF_MEMORY)
     if needed > may:

@@ -13,7 +13,7 @@ from ironbench import _core
 _LARGE, _LOG = 1 << 20, 8192
 LOG_WRITE = "8 KiB log write and flush"
 _FILLING = 40_000
-"""Number of writes before the measured ones: more than the cache of any disk can buffer."""
+"""Number of random writes before the measurement starts. No disk can buffer this many, so its cache is full by then."""
 LOADS: dict[str, Mapping[str, Any]] = {
     "4 KiB random read, depth 1": {"depth": 1},
     "4 KiB random read, depth 32": {"depth": 32},
@@ -23,7 +23,7 @@ LOADS: dict[str, Mapping[str, Any]] = {
     "1 MiB sequential write, depth 8": {"random": False, "length": _LARGE, "depth": 8, "count": 2000, "reads": 0},
     LOG_WRITE: {"reads": 0, "random": False, "length": _LOG, "flush": True, "count": 2000},
 }
-"""The load for each label, in the form that the core's `probe_device` accepts
+"""For each label, the load in the format of the core's `probe_device`
 (`crates/ironbench-device/src/replay/probe.rs`)."""
 
 

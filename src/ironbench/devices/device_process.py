@@ -1,8 +1,8 @@
-"""The process of one emulated device: serves its I/O, and unmounts and removes everything when it ends.
+"""The process of one emulated device. It serves the device's I/O. When it ends, it unmounts and removes everything.
 
-This is a child process (`ironbench.host.child`). The first message is a `DeviceOrder`, answered by `ready` or an error.
-Further messages are commands, and each is answered: `model` and `free` switch the modelled timing on and off, `stop`
-ends the process; `MountedDevice.execute` lists the others.
+This is a child process (`ironbench.host.child`). The first message is a `DeviceOrder`. The process answers it with
+`ready` or an error. Further messages are commands, and each of them is answered. `model` switches the modelled timing
+on, and `free` switches it off. `stop` ends the process. `MountedDevice.execute` implements the other commands.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ IMAGES = "images"
 CALIBRATED_BYTES = 32 << 20
 """Bytes of a partition that are overwritten to measure the I/O path overhead."""
 STOPPED_PATIENCE_S = 10.0
-"""Seconds to wait while a mount is still in use after a request to stop. The engine has stopped before that request."""
+"""How many seconds to wait for mounts that are still in use after a request to stop. Such a request comes only after
+the engine has stopped."""
 ORPHAN_PATIENCE_S = 45.0
-"""Seconds to wait while a mount is still in use after the parent process has died. During this time, the engine's guard
-stops the engine, which writes its last pages to this device."""
+"""How many seconds to wait for mounts that are still in use after the parent process has died. During this time, the
+engine's guard stops the engine, which writes its last pages to this device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,11 @@ class DeviceOrder:
     """Specification of the device, as described in `crates/ironbench-device/src/live/spec.rs`."""
     file_system: str
     points: dict[str, str]
-    """For each partition, the mount point of its file system."""
+    """Name of a partition → mount point of its file system."""
     detached: bool
     """Whether the device outlives the process that started it."""
     by_hand: bool
-    """Whether a user mounted the device with `device mount`; otherwise it belongs to an engine under test."""
+    """Whether a user mounted the device with `device mount`. Otherwise, the device belongs to an engine under test."""
 
 
 def main(parent: Channel) -> None:
@@ -89,7 +90,7 @@ class MountedDevice:
         self._modelled = False
         self._made: list[Path] = []
         self.untraced = ""
-        """Why I/Os are missing from the trace; "" if it is complete or none was requested."""
+        """Why I/Os are missing from the trace. The text is "" if the trace is complete or none was requested."""
 
     def make(self) -> dict[str, Any]:
         """Creates files, loop devices, file systems and mounts. Returns the calibration of the I/O path. Raises
@@ -114,7 +115,8 @@ class MountedDevice:
         """Executes one command from the parent process, and returns the answer. Raises FailureError."""
         if word == "model":
             for point in self._order.points.values():
-                output(["sync", "--file-system", point], timeout_s=None)  # syncfs(2) writes dirty pages to the device
+                # Dirty pages are written before the timing is modelled (syncfs(2))
+                output(["sync", "--file-system", point], timeout_s=None)
             self._live.pace(list(self._blocks.values()))
             self._modelled = True
             return {"paced": word}
@@ -143,7 +145,7 @@ class MountedDevice:
             with contextlib.suppress(OSError):
                 point.rmdir()
         if left:
-            return left  # the entry stays, so that `ironbench cleanup` tries again
+            return left  # the register keeps the entry, so that `ironbench cleanup` tries again
         entry = register.read(Path(self._order.entry))
         for path in entry.remove if entry else (self._order.folder,):
             shutil.rmtree(path, ignore_errors=True)
@@ -152,13 +154,13 @@ class MountedDevice:
         return left
 
     def delete_raw_rows(self) -> None:
-        """Deletes the raw rows of the trace. The parent process would have converted them but has died."""
+        """Deletes the raw rows of the trace. Only the parent process converts raw rows, and it has died."""
         if rows := self._order.spec.get("trace"):
             with contextlib.suppress(OSError):
                 Path(rows).unlink(missing_ok=True)
 
     def _end_trace(self) -> str:
-        """Ends the trace. Returns why I/Os are missing from it, or ""."""
+        """Ends the trace. Returns why I/Os are missing from it. Returns "" if none are missing."""
         try:
             self._live.end_trace()
         except IronbenchError as error:
@@ -167,8 +169,8 @@ class MountedDevice:
         return f"{dropped} I/Os arrived faster than the trace could be written" if dropped else ""
 
     def _powered(self) -> dict[str, str]:
-        """Detaches, attaches and mounts all loop devices again after a power cut, so that the contents of the kernel's
-        caches are also lost. Returns the new loop device of each partition. Raises FailureError if a device is still in
+        """Restores all loop devices and mounts after a power cut. Detaching the loop devices discards the contents of
+        the kernel's caches. Returns the new loop device of each partition. Raises FailureError if a device is still in
         use."""
         files = self._folder / FILES
         if left := [

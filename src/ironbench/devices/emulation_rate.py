@@ -22,7 +22,7 @@ from ironbench.model.judging_limits import FAITHFUL_LOAD
 TOO_FAST = 4.0
 """A model is refused if it is this many times as fast as the calibrated I/O path of this machine."""
 _REQUESTS = 2
-"""Number of requests in a WAL write with its flush. On the I/O path, each request takes about as long as a read."""
+"""Number of requests for a WAL write and its flush. The I/O path takes about as long for each request as for a read."""
 _FILE = "emulation-rate.json"
 
 
@@ -51,10 +51,10 @@ class Fidelity(StrEnum):
 
     FAITHFUL = "faithful"
     LIMITED = "limited"
-    """Too fast for this machine if the database keeps the device busy."""
+    """The model is too fast for this machine if the database keeps the device busy."""
     SHORT = "short"
-    """The model completes a single read, or a WAL write with its flush, in less time than this machine's I/O path
-    needs."""
+    """The model is faster than this machine's I/O path when it completes a single read, or a WAL write with its
+    flush."""
     REFUSED = "refused"
 
 
@@ -79,7 +79,7 @@ def speed(model: str, models: bytes, capacity_bytes: int | None, rate: Emulation
     read_s = probed(model, models, reads | {"depth": 1}, capacity=capacity_bytes).mean_s
     log_write_s = 1 / probed(model, models, LOADS[LOG_WRITE], capacity=capacity_bytes).iops
     if read_s < expression.NEXT_TO_NOTHING_S:
-        fidelity = Fidelity.FAITHFUL  # devices with such models run as fast as this machine allows
+        fidelity = Fidelity.FAITHFUL  # such a device is only as fast as this machine, as intended
     elif is_too_fast(reads_per_s, rate.reads_per_s):
         fidelity = Fidelity.REFUSED
     elif read_s < rate.read_latency_s or log_write_s < _REQUESTS * rate.read_latency_s:
@@ -97,14 +97,15 @@ def is_too_fast(modelled_per_s: float, emulated_per_s: float) -> bool:
 
 
 def keep(calibration: Mapping[str, Any]) -> EmulationRate | None:
-    """Stores the calibration of a mounted device, and returns it. Returns None if the kernel handles the device's
-    requests without the emulating process, because such a calibration does not apply to device models."""
+    """Stores the calibration of a mounted device, and returns it. Returns None, and stores nothing, if the kernel
+    handles the requests without the emulating process. In this case, the calibration does not apply to device
+    models."""
     if calibration["passes"] or calibration["reads_per_s"] <= 0:
         return None
     found = EmulationRate(
         calibration["reads_per_s"], calibration["read_latency_ns"] / 1e9, time.time(), content_key(fingerprint())
     )
-    with contextlib.suppress(OSError):  # plans work without it
+    with contextlib.suppress(OSError):  # a plan can be made without a stored calibration
         path = _path()
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -114,7 +115,7 @@ def keep(calibration: Mapping[str, Any]) -> EmulationRate | None:
 
 
 def known() -> EmulationRate | None:
-    """Returns the last calibration on this machine; None if there is none."""
+    """Returns the last calibration on this machine. Returns None if there is none."""
     try:
         found = msgspec.json.decode(_path().read_bytes(), type=EmulationRate)
     except (OSError, msgspec.DecodeError):

@@ -42,8 +42,8 @@ def read_rate(model: str, capacity_bytes: int | None, depth: int) -> float:
 
 
 def is_negligible(model: str, capacity_bytes: int) -> bool:
-    """Returns whether the modelled read latency is negligible compared with the I/O path of any emulated device, so
-    that the model makes no difference."""
+    """Returns whether the modelled read latency is negligible compared with the I/O path of any emulated device. In
+    this case, the model has no effect."""
     return _reads(model, capacity_bytes, 1)[1] < NEXT_TO_NOTHING_S
 
 
@@ -55,7 +55,8 @@ def mixed_read_rate(model: str, capacity_bytes: int, read_bytes: int) -> float:
 
 
 def depth(model: str, capacity_bytes: int) -> int:
-    """Returns the queue depth up to which the device's throughput rises; 1 if its latency is negligible."""
+    """Returns the queue depth up to which the device's throughput rises. Returns 1 if the device's latency is
+    negligible."""
     if is_negligible(model, capacity_bytes):
         return 1
     gain = read_rate(model, capacity_bytes, DEEP) / read_rate(model, capacity_bytes, 1)

@@ -76,7 +76,7 @@ def validated(subject: str, text: str) -> str:
 
 
 def smallest_bytes(text: str) -> int:
-    """Returns the size in bytes of the smallest partition for this file system."""
+    """Returns the minimum size in bytes of a partition with this file system."""
     return KINDS[text.partition(":")[0]].smallest_bytes
 
 
@@ -104,8 +104,8 @@ def make(text: str, block: str) -> None:
 
 
 def mount(text: str, block: str, point: Path, *, flushes: bool = True) -> None:
-    """Mounts the file system. `flushes`: whether the device needs flushes; xfs has no option to disable flushes. Raises
-    FailureError."""
+    """Mounts the file system. `flushes`: whether the file system sends flushes to the device. xfs has no option to
+    disable flushes. Raises FailureError."""
     name, _, option = text.partition(":")
     options = [one for one in (option, "" if flushes else KINDS[name].unflushed) if one]
     chosen = ["-o", ",".join(options)] if options else []

@@ -84,8 +84,8 @@ class Mounted:
         self._counters = Path(answer["ready"]["counters"])
 
     def set_model_timing(self, on: bool) -> None:
-        """Answers requests at the modelled times (`on`), or without delay. Raises FailureError if the device's process
-        has died."""
+        """Switches the modelled timing on or off. While it is off, the device answers requests without delay. Raises
+        FailureError if the device's process has died."""
         self._ask("model" if on else "free")
 
     def measured(self, started_unix_s: float, elapsed_s: float) -> None:
@@ -162,19 +162,19 @@ class Mounted:
         return words
 
     def _forget_trace(self) -> None:
-        """Deletes the trace so that its file name can be used again. At this time, the trace contains only the I/O of
-        mounting."""
+        """Deletes the trace of a device that could not be mounted, so that its file name can be used again. The trace
+        contains no I/O of a trial yet."""
         if self._trace is not None:
             raw(self._trace).unlink(missing_ok=True)
 
     def _keep_trace(self, trace: Path, untraced: str | None) -> None:
-        """Converts the trace, or deletes it if I/Os are missing, because a replay would treat the incomplete trace as
-        the whole work. Raises FailureError."""
+        """Converts the trace. If I/Os are missing, deletes it instead and raises FailureError, because a replay would
+        take the incomplete trace for the whole work."""
         if untraced == "":
             finish(trace, self.device, self._trials)
             return
         raw(trace).unlink()
-        if untraced is not None:  # If there is no answer, the process has died, which is reported elsewhere.
+        if untraced is not None:  # None means that the process died without an answer, which is reported elsewhere
             raise FailureError(
                 f"trace {trace}",
                 f"is incomplete: {untraced}",
@@ -230,8 +230,8 @@ class Devices:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Lets the devices answer without delay during the `with` block, which must not contain a measurement. Raises
-        no error if a device has died; `death` reports that."""
+        """Lets the devices answer without delay during the `with` block. The block must not contain a measurement.
+        Raises no error if a device has died, because `death` reports this."""
         with contextlib.suppress(FailureError):
             self.set_model_timing(on=False)
         try:
@@ -277,8 +277,8 @@ class _Watch(threading.Thread):
     """
 
     def __init__(self, devices: Devices, data: str | None) -> None:
-        """Starts the watch. `data`: data directory of the server on the devices; None: any server of this process may
-        be on them."""
+        """Starts the watch. `data`: data directory of the server on the devices. With None, all servers of this process
+        are killed."""
         super().__init__(name="device-watch", daemon=True)
         self._devices, self._data = devices, data
         self._over = threading.Event()
@@ -294,8 +294,9 @@ class _Watch(threading.Thread):
 
 
 def _end_servers(data: str | None) -> None:
-    """Sends SIGQUIT to the servers of this process whose data directory is inside `data`; None: to all its servers.
-    Servers on other devices may be running at the same time, so `data` limits the signal to one system."""
+    """Sends SIGQUIT to the servers of this process whose data directory is inside `data`. With None, sends it to all
+    servers of this process. Other systems of this process may be running on other devices, and `data` protects their
+    servers."""
     own = processes.identify(os.getpid())
     for entry in register.entries():
         ours = entry.kind != register.DEVICE and entry.owner == own
@@ -315,7 +316,8 @@ def mounted(
     """Mounts the devices for the duration of the `with` block. The devices answer without delay until
     `set_model_timing(on=True)`.
 
-    `traces`: prefix of the paths of the traces; `cuttable`: see `Mounted`; `data`: see `_Watch`.
+    `traces`: start of the paths of the traces, without roles and suffix. `cuttable`: as in `Mounted`. `data`: as in
+    `_Watch`.
     """
     with ExitStack() as stack:
         running = []

@@ -30,11 +30,12 @@ class TraceWindow:
 
 
 def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float) -> TraceWindow:
-    """Converts a measured time window from time of day to the clock of the rows. `counters`: the device's counters
-    file, see `trial/observe/emulation.py`. Raises OSError."""
+    """Converts the time window of a trial from time of day to the clock of the trace. `counters`: the device's counters
+    file (`trial/observe/emulation.py`). Raises OSError."""
     descriptor = os.open(counters, os.O_RDONLY)
     try:
-        # One call reads the whole file, so that both clocks are from the same moment.
+        # The whole file is read by one call, so that the device's time in it and the time of day belong to the same
+        # moment.
         text, now_s = os.read(descriptor, 1 << 20), time.time()
     finally:
         os.close(descriptor)

@@ -17,8 +17,8 @@ BEHIND = 0.05
 """Maximum delay of the last completion as a fraction of the recorded time. With a longer delay, the device does not
 keep up."""
 BEHIND_S = 0.1
-"""A delay of the last completion up to this number of seconds never counts as falling behind, because a few slow I/Os
-at the end of a short trace can cause it."""
+"""A device keeps up if its last completion is delayed by no more than this number of seconds, whatever the length of
+the trace. A few slow I/Os at the end of a short trace can cause such a delay."""
 MISSED = 0.25
 """Maximum relative error of the mean latency in a replay on the recorded device. With a larger error, the replay makes
 no prediction for other devices."""
@@ -26,7 +26,7 @@ no prediction for other devices."""
 
 @dataclass(frozen=True, slots=True)
 class ReplayCheck:
-    """A replay on the recorded device, for which the true latencies are known."""
+    """Result of a replay on the device on which the trace was recorded. The true latencies of this device are known."""
 
     device: str
     recorded_mean_s: float

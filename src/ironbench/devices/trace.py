@@ -25,7 +25,7 @@ LATER = {
     "device": "the emulated device that was recorded, as an expression",
     "device_bytes": "capacity of the device in bytes",
 }
-"""Columns that older traces lack. Traces of earlier versions also contain CPU counters, which are ignored."""
+"""Columns that traces of earlier versions may lack. Such traces may also contain CPU counters, which are ignored."""
 OPS = ("read", "write", "flush")
 
 _FIRST = """
@@ -78,11 +78,11 @@ class Trace:
         )
 
     def measured(self, trial: str = "") -> Trace:
-        """Selects the I/Os that arrived during a trial: the given trial, or the only one in the trace. Returns all I/Os
-        if the trace has no trials.
+        """Selects the I/Os that arrived during one trial. If `trial` is empty, this is the only trial in the trace.
+        Returns all I/Os if the trace has no trials.
 
-        `trial`: a number, `ALL`, or empty. Raises InputError if there is no such trial, or if the trace has several and
-        `trial` is empty.
+        `trial`: a number, `ALL`, or empty. Raises InputError if there is no such trial. Also raises InputError if
+        `trial` is empty and the trace has several trials.
         """
         known = [] if self.trial is None else [int(number) for number in np.unique(self.trial) if number]
         if trial == ALL or (not trial and not known):

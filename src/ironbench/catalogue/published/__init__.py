@@ -1,4 +1,4 @@
-"""Published third-party results. Each list has a meaning and a source."""
+"""Published results of third parties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PublishedResult:
     per_core: float
     """Score per core: as published if the list contains it, otherwise the score divided by the cores."""
     other: dict[str, str]
-    """Values in other columns of the list, by the list's own column names."""
+    """The other columns of the list: name → value, as written in the list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ def _entry(line: dict[str, str], row: dict[str, Any]) -> PublishedResult:
 
 
 def _silicon(line: dict[str, str], row: dict[str, Any]) -> tuple[int, int, str]:
-    """Returns sockets, cores and processor, from separate columns or from text such as `2x Xeon 5355`."""
+    """Returns the number of sockets, the number of cores, and the processor. They are in separate columns, or in one
+    text such as `2x Xeon 5355`."""
     if "cores" in line:
         return int(line["sockets"]), int(line["cores"]), line["processor"]
     match = _PROCESSORS.fullmatch(line["processors"])
