@@ -92,7 +92,7 @@ struct Running<'a, 'r, 's, C> {
     /// The transaction in progress when the window closed.
     cut: Option<Cut>,
     scheduled: Scheduled,
-    /// Whether the client lost its connection while the others continue.
+    /// Whether the client has lost its connection. The other clients continue.
     lost: bool,
     log: Option<Lines<'s>>,
 }
@@ -110,7 +110,7 @@ enum Attempt {
     Repeat,
     /// The trial ended during the attempt, which was rolled back.
     Unfinished,
-    /// The attempt lost its connection; the transaction counts as failed.
+    /// The attempt lost its connection. The transaction counts as failed.
     Lost,
 }
 
@@ -119,7 +119,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         self.engine.sleep_until(self.start.origin);
         let mut now = clock::now();
         self.look(now);
-        // A transaction taken from the schedule that could not start before the window closed.
+        // A transaction that was taken from the schedule, but could not start before the window closed.
         let mut taken = None;
         while self.left > 0 && !self.recorder.is_closed() {
             let Some(intended) = self.next_start(now) else { break };
@@ -240,8 +240,8 @@ impl<C: Library> Running<'_, '_, '_, C> {
         }
     }
 
-    /// Notes that the window has opened or closed. If the window opens during a transaction (`inside`), that
-    /// transaction counts.
+    /// Notes that the window has opened or closed. `inside` is true if a transaction is in progress. A transaction
+    /// during which the window opens counts.
     #[cold]
     fn cross(&mut self, now: u64, inside: bool) {
         let warming_up = self.recorder.is_warming_up();

@@ -1,6 +1,6 @@
-//! The probe client, which uses the database while other work runs on it. It opens a connection from time to time, and
-//! reads a row by its key over a connection that stays open. It shows how, for example, a backup affects other users of
-//! the server.
+//! The probe client, which uses the database while other work runs on it. It shows, for example, how a backup affects
+//! other users of the server. Requests are of two kinds: from time to time the probe client opens a connection, and it
+//! reads a row by its key over a connection that stays open.
 //!
 //! Requests of both kinds follow a schedule. The response time of a request therefore includes the time that it waited
 //! for the previous request.
@@ -71,7 +71,8 @@ struct Watcher<'a, P: SessionProtocol> {
     random: Random,
 }
 
-/// Returns a function with which a session checks whether to interrupt a request, because the trial was stopped.
+/// Returns the function that a session calls to check whether the trial was stopped. If so, the session interrupts its
+/// request.
 fn wish(control: &Control) -> Wish {
     let stopped = control.stopped();
     Box::new(move || stopped.load(Relaxed))
@@ -112,8 +113,8 @@ impl<P: SessionProtocol> Worker for Watcher<'_, P> {
             recorder.late(intended, begun);
             let done = self.act(start.control);
             let now = clock::now();
-            // The request is recorded before checking for the end of the trial, so that a request that hung until the
-            // end counts.
+            // The request is recorded before the next check for the end of the trial. Otherwise a request that hung
+            // until the end would not count.
             if now >= recorder.boundary() {
                 recorder.cross(now);
             }

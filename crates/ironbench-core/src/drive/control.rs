@@ -41,7 +41,7 @@ pub struct Control {
     stop: Arc<AtomicBool>,
     finish: AtomicBool,
     phase: AtomicU8,
-    /// The common start of all parts on CLOCK_REALTIME, for a trial that is one part; 0 while unknown.
+    /// The common start of all parts of a distributed load, on CLOCK_REALTIME. 0 while it is unknown.
     begin_unix_ns: AtomicU64,
     /// The finished seconds of the window.
     seconds: Mutex<Vec<Second>>,
@@ -139,7 +139,7 @@ impl Control {
 #[derive(Debug, Default)]
 pub struct Abort {
     happened: AtomicBool,
-    /// Whether a failed transaction ended the trial. If so, the connections are intact.
+    /// Whether the trial ended because a transaction failed. The connections are intact in this case.
     by_error: AtomicBool,
     cause: Mutex<String>,
 }
@@ -168,13 +168,14 @@ impl Abort {
         self.by_error.load(Relaxed)
     }
 
-    /// Returns the cause of the abort; empty if there is none.
+    /// Returns the cause of the abort. Returns an empty string if the trial was not aborted.
     pub fn cause(&self) -> String {
         self.cause.lock().expect("no thread panics while it holds the cause").clone()
     }
 }
 
-/// Connections lost by all threads, in a trial that continues after a loss.
+/// Counts the clients that ended because they lost their connection, and keeps the first cause. Used in trials that
+/// continue after a loss.
 #[derive(Debug, Default)]
 pub struct Losses {
     clients: AtomicUsize,
@@ -196,7 +197,7 @@ impl Losses {
         self.clients.load(Relaxed)
     }
 
-    /// Returns why the first connection was lost; empty if none was.
+    /// Returns why the first connection was lost. Returns an empty string if none was lost.
     pub fn cause(&self) -> String {
         self.cause.get().cloned().unwrap_or_default()
     }

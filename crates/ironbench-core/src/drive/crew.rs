@@ -22,8 +22,9 @@ use crate::measure::seconds::Seconds;
 use crate::measure::seconds::Slice;
 use crate::sample::{Prepared, Sampler};
 
-/// Time limits for transactions in progress: after the window has closed, and after the trial was stopped.
+/// Time limit for transactions in progress after the window has closed.
 pub const DRAIN_PATIENCE_NS: u64 = if cfg!(test) { 2 * SECOND } else { 5 * SECOND };
+/// Time limit for transactions in progress after the trial was stopped.
 pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
 /// Time between the last connection and the common start. It is long enough for every thread to be ready.
 const LEAD_NS: u64 = 5 * MILLISECOND;
@@ -34,24 +35,25 @@ const POLL_NS: u64 = 50 * MILLISECOND;
 
 /// The work of one driving thread after the common start.
 pub trait Worker {
-    /// The I/O interface that the worker uses, for the record.
+    /// Name of the worker's I/O interface, for the record of the trial.
     fn io(&self) -> &'static str;
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended;
 
-    /// Whether clients wait for jobs, so that response time is longer than service time.
+    /// Whether clients wait for jobs. If so, the response time includes the wait and is longer than the service time.
     fn waits(&self) -> bool {
         false
     }
 
-    /// Whether long calls prevent the worker from reading its CPU clock at the edges of the window, so that another
-    /// thread must read it.
+    /// Whether long calls prevent the worker from reading its CPU clock at the edges of the window. If so, another
+    /// thread reads the clock.
     fn blocks(&self) -> bool {
         false
     }
 
-    /// Ends the sessions, after the last samples were taken. When a server process ends, its CPU time moves to its
-    /// parent. A sample that has already read the parent would miss that time.
+    /// Ends the sessions, after the last samples were taken. This order is necessary because the CPU time of a server
+    /// process moves to its parent when the process ends. A sample that has already read the parent would miss that
+    /// time.
     fn leave(self)
     where
         Self: Sized,
@@ -76,26 +78,26 @@ pub struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Returns the rank of this thread's client number `place` among all clients of the trial. If a curve limits the
-    /// number of active clients, clients become active in the order of their ranks. Ranks alternate between threads, so
-    /// that each thread has equally many active clients.
+    /// Returns the rank of a client among all clients of the trial. `place` is the client's number within this thread.
+    /// If a curve limits the number of active clients, clients become active in the order of their ranks. Ranks
+    /// alternate between threads, so that all threads have equally many active clients.
     pub fn rank(&self, place: usize) -> usize {
         rank(self.shares, self.thread, place)
     }
 
-    /// Returns where the calling thread logs its transactions, or None without a log.
+    /// Returns the log for the transactions of the calling thread. Returns None if the trial has no log.
     pub(super) fn log_lines(&self) -> Option<Lines<'_>> {
         let share = &self.shares[self.thread];
         self.log.map(|log| log.lines(self.thread, share.start, share.len()))
     }
 
-    /// Notes that a client that follows the schedule has ended.
+    /// Called when a client that follows the schedule has ended.
     pub fn gone(&self) {
         self.at_work.fetch_sub(1, Relaxed);
     }
 
-    /// Notes that a client that follows the schedule has ended because it lost its connection. When all such clients
-    /// have ended, the trial ends.
+    /// Called when a client that follows the schedule has ended because it lost its connection. Aborts the trial if all
+    /// such clients have ended in this way.
     #[cold]
     pub fn client_lost(&self) {
         if self.losses.end_client() == self.plan.clients {
@@ -103,8 +105,8 @@ impl Start<'_> {
         }
     }
 
-    /// Whether any thread still has a client that follows the schedule. If none is left, the trial is over, and clients
-    /// that wait for jobs end too.
+    /// Whether any client that follows the schedule is left, in any thread. If none is left, the trial is over, and
+    /// clients that wait for jobs end too.
     pub fn goes_on(&self) -> bool {
         self.at_work.load(Relaxed) > 0
     }
@@ -113,7 +115,8 @@ impl Start<'_> {
         self.control.is_stopped() || self.control.is_finished() || self.abort.happened()
     }
 
-    /// Notes that a transaction failed at `now`. Ends the trial if the plan stops on errors.
+    /// Called when a transaction failed at `now`. If the plan stops on errors, a permanent error in the first second
+    /// ends the trial.
     #[cold]
     pub fn failed(&self, tally: &Tally, now: u64) {
         let began = || self.control.turns.first_ns().unwrap_or(self.origin);
@@ -139,7 +142,7 @@ fn rank(shares: &[Range<usize>], thread: usize, place: usize) -> usize {
     (0..shares.len()).map(before).sum()
 }
 
-/// The information about a trial that driving threads need for any engine.
+/// The information about a trial that driving threads need, whatever the engine.
 pub struct Orders<'a> {
     pub plan: &'a Plan,
     /// The source of jobs; None if weights choose the scripts.
@@ -210,7 +213,8 @@ pub fn run<W: Worker>(
     let crew = Crew { gate: &gate, orders, abort: &abort, losses: &losses, edges: &edges, log: &log };
     let lead = || if crew.all_ready(poll) { crew.work(&slices, poll) } else { Ok(Haul::dismissed()) };
     let (mut haul, each) = match led(&gate, members, lead) {
-        // A thread may notice the stop before this loop does, and return an error because of the stop.
+        // The trial was stopped before it started. A thread may notice the stop before this loop does. Its error is
+        // then a consequence of the stop.
         Err(_) if orders.control.is_stopped() && gate.start().is_none() => (Haul::dismissed(), Vec::new()),
         outcome => outcome?,
     };
@@ -335,7 +339,7 @@ impl Crew<'_> {
             if control.phase() == Phase::WarmUp && now >= window.start {
                 control.set_phase(Phase::Run);
             }
-            // A thread that panicked has stopped the gate, which ends the trial.
+            // The gate is also stopped if a thread has panicked. The trial then ends.
             if !poll() || self.gate.is_stopped() {
                 control.stop();
             }

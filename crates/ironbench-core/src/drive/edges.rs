@@ -13,7 +13,7 @@ use crate::measure::recorder::Window;
 
 #[derive(Debug, Default)]
 struct State {
-    /// CPU clocks by number of the thread; None for a thread that reads its own clock.
+    /// CPU clock of each thread, by the thread's number. None for a thread that reads its own clock.
     clocks: Vec<Option<ThreadClock>>,
     start: Vec<Option<Cpu>>,
     end: Vec<Option<Cpu>>,
@@ -27,8 +27,8 @@ pub(super) struct Edges {
 }
 
 impl Edges {
-    /// Registers the calling thread, so that another thread reads its CPU clock at the edges of the window, when the
-    /// calling thread may be busy.
+    /// Registers the calling thread. Another thread then reads its CPU clock at the edges of the window, because the
+    /// calling thread may be busy at that time.
     pub fn watch(&self, thread: usize) {
         let mut state = self.state();
         let clocks = &mut state.clocks;
@@ -36,8 +36,8 @@ impl Edges {
         clocks[thread] = ThreadClock::of_thread();
     }
 
-    /// Returns the CPU time of the calling thread inside the window, up to now if the window is still open. Returns
-    /// None if the clocks were not read at the start of the window.
+    /// Returns the CPU time that the calling thread used inside the window. If the window is still open, this is the
+    /// time used until now. Returns None if the clocks were not read at the start of the window.
     pub fn inside(&self, thread: usize) -> Option<Cpu> {
         let state = self.state();
         let read = |all: &[Option<Cpu>]| all.get(thread).copied().flatten();

@@ -118,8 +118,8 @@ pub fn null<X: Transaction>(
     crew::run(orders, make, poll)
 }
 
-/// Runs transactions against a server. `make` creates a client's transactions from the client's number and session.
-/// `reconnects`: clients may request new connections.
+/// Runs transactions against a server. `make` creates the transactions of a client from its number and its session.
+/// `reconnects` is true if clients may request new connections.
 pub fn served<P: ServerProtocol, X: Transaction>(
     orders: &Orders,
     settings: &P::Settings,

@@ -10,10 +10,10 @@ use crate::sample::Samples;
 /// Work that was unfinished when a thread's window closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Transactions of the shared schedule that were started; None if the worker does not follow the schedule.
+    /// Numbers of started transactions of the shared schedule. None if the worker does not follow the schedule.
     pub scheduled: Option<Scheduled>,
-    /// Number of transactions that were due but not started. Those of the shared schedule are added when all threads
-    /// have ended.
+    /// Number of transactions that were due but not started. Transactions of the shared schedule are added only when
+    /// all threads have ended.
     pub not_started: u64,
     /// Number of transactions that were started but not finished.
     pub unfinished: u64,
@@ -38,11 +38,11 @@ pub struct Scheduled {
 /// The load that the shared schedule demanded, computed from the schedule itself.
 #[derive(Debug, Default)]
 pub struct Due {
-    /// Number of transactions due inside the window; None for a closed loop.
+    /// Number of transactions due inside the window. None for a closed loop.
     pub in_window: Option<u64>,
     /// Waiting times of the due transactions that never started.
     pub never_begun: Histogram,
-    /// How long the earliest due transaction that had not started had been waiting at the end of the window.
+    /// The longest time that a due transaction had waited at the end of the window without starting.
     pub longest_wait_ns: u64,
 }
 
@@ -69,19 +69,19 @@ pub struct Haul {
     pub ended: Ended,
     pub due: Due,
     pub seconds: Vec<Second>,
-    /// The seconds of a part, in a form that can be merged with the seconds of other parts.
+    /// The seconds of this drive, in a form that can be merged with the seconds of other parts. Empty unless this drive
+    /// is a part.
     pub mergeable: Vec<MergeableSecond>,
     pub samples: Samples,
     pub io: String,
     pub started_unix_ns: u64,
     /// Whether the trial was stopped from outside before its end.
     pub cut_short: bool,
-    /// Why the trial ended early by itself; empty if it did not.
+    /// Why the trial ended early without being stopped from outside. Empty if it did not.
     pub cause: String,
     /// Whether a failed transaction ended the trial.
     pub by_error: bool,
-    /// Number of clients that ended because they lost their connection. `loss_cause` is the reason why the first
-    /// connection was lost.
+    /// Number of clients that ended because they lost their connection. `loss_cause` is the cause of the first loss.
     pub clients_lost: usize,
     pub loss_cause: String,
 }
@@ -106,15 +106,16 @@ impl Haul {
         }
     }
 
-    /// Counts the transactions of the schedule that were due and those that were never started. Transactions start in
-    /// the order of the schedule, so the transactions that never started are the last ones.
+    /// Counts the transactions of the schedule that were due. Also counts those of them that never started.
+    /// Transactions start in the order of the schedule, so the transactions that never started are the last ones.
     pub(super) fn count_due(&mut self, plan: &Plan, origin: u64, window_start: u64, gave_up: u64) {
         let (Some(mut schedule), Some(scheduled)) = (pace::schedule(plan, origin), self.ended.scheduled) else {
             return;
         };
         let elapsed = self.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0);
         let end = (window_start + elapsed).min(gave_up);
-        // A trial that stops after a number of transactions skips the rest of the schedule.
+        // If a trial stops after a number of transactions, the rest of the schedule does not count as due but not
+        // started.
         let leaves_out = matches!(plan.stop, Stop::Transactions(_));
         let (mut number, mut in_window) = (0, 0);
         while schedule.due() < end {

@@ -8,7 +8,7 @@ pub struct Kind {
     pub name: String,
     /// Weight that determines how often the kind is chosen.
     pub weight: u32,
-    /// Number of the SQL commands of the transaction, which each connection prepares.
+    /// Number of SQL commands in the transaction. Each connection prepares these commands.
     pub statements: usize,
     /// Position of each command in the script.
     pub places: Vec<Place>,

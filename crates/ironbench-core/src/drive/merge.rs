@@ -11,11 +11,11 @@ use crate::measure::Histogram;
 use crate::measure::seconds::{MergeableSecond, Second};
 use crate::{Error, Result};
 
-/// Merges the outcomes one by one, because the histograms of a thousand outcomes do not fit in memory. The result
-/// contains no samples of the machines.
+/// Merges the outcomes of several parts. The outcomes are merged one by one, because the histograms of a thousand
+/// outcomes do not fit in memory. The result contains no samples of the machines.
 ///
 /// # Errors
-/// Input: there is no outcome, or one of them was not driven as a part. The errors of `parts` are returned too.
+/// Input: there is no outcome, or an outcome does not come from a part. Errors of `parts` are returned unchanged.
 pub fn merged(parts: impl IntoIterator<Item = Result<Outcome>>) -> Result<Outcome> {
     let bad = |cause: &str| Error::input("results of workers", cause.to_owned());
     let (mut whole, mut seconds, mut lateness) = (None::<Outcome>, Vec::new(), Histogram::new());
@@ -57,8 +57,8 @@ fn merged_seconds(kept: &[Vec<MergeableSecond>]) -> Result<Vec<Second>> {
         }
         Ok(Second::new(&response, failed, width_ns))
     };
-    // Threads merge different seconds in parallel, because a thousand drives of half a minute have thirty thousand
-    // histograms.
+    // Several threads merge the seconds, each a different range of them. A thousand drives of half a minute have thirty
+    // thousand histograms.
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(longest.max(1));
     let share = |thread: usize| (longest * thread / threads..longest * (thread + 1) / threads).map(second);
     std::thread::scope(|scope| {
@@ -69,7 +69,7 @@ fn merged_seconds(kept: &[Vec<MergeableSecond>]) -> Result<Vec<Second>> {
     })
 }
 
-/// Adds counts row by row; the longer table provides the row times.
+/// Adds the counts row by row. The times of the rows are taken from the longer table.
 fn add_columns(sum: &mut Columns, other: &Columns) {
     for (name, values) in other {
         let column = sum.entry(name.clone()).or_default();
@@ -81,7 +81,7 @@ fn add_columns(sum: &mut Columns, other: &Columns) {
     }
 }
 
-/// Merges the counts of sources of jobs: by maximum if the name ends in `_max`, otherwise by sum.
+/// Merges the counts of the sources of jobs. If a name ends in `_max`, the result is the maximum, otherwise the sum.
 fn add_figures(sum: &mut BTreeMap<String, f64>, other: BTreeMap<String, f64>) {
     for (name, value) in other {
         let is_most = name.ends_with("_max");
@@ -211,7 +211,7 @@ mod tests {
     use crate::drive::outcome::Mergeable;
     use crate::drive::summary::CpuSeconds;
 
-    /// Returns the outcome of one drive with these response times, which are given by second.
+    /// Returns the outcome of one drive. `seconds` contains the response times of each second.
     fn outcome(seconds: &[Vec<u64>]) -> Outcome {
         let of = |values: &[u64]| {
             let mut histogram = Histogram::new();

@@ -68,8 +68,8 @@ pub fn drive(
     begin(plan, jobs, control, threads(plan, jobs), &Kind::of_program(&program), run)
 }
 
-/// Runs one trial like [`drive`], over connections that the caller opens.
-/// `open` gets the program and the client's number; it is called in the client's thread.
+/// Runs one trial like [`drive`], over connections that the caller opens. `open` gets the program and the client's
+/// number. It is called in the client's thread.
 ///
 /// # Errors
 /// The errors of [`drive`] and of `open`.
@@ -87,8 +87,8 @@ pub fn called<C: Library>(
     begin(plan, jobs, control, threads(plan, jobs), &Kind::of_program(&program), run)
 }
 
-/// Runs a trial of work other than scripts, measured in the same way.
-/// `run` starts `threads` workers, whose transactions have the given `kinds`.
+/// Runs a trial of work other than scripts. It is measured like a trial of scripts. `run` starts `threads` workers,
+/// whose transactions are of the given `kinds`.
 ///
 /// # Errors
 /// The errors of [`drive`] and of `run`.

@@ -12,7 +12,7 @@ pub struct Carried {
     pub stream: Stream,
     /// Bytes already read from the connection.
     pub unread: Vec<u8>,
-    /// Cancels the running statement of the connection on the server; None if the protocol has no cancel request.
+    /// Cancels the connection's running statement on the server. None if the protocol has no cancel request.
     pub cancel: Option<Cancelling>,
 }
 
@@ -26,7 +26,8 @@ impl<P: ServerProtocol> From<Connected<P>> for Carried {
 /// Number of connections opened in parallel by all driving threads. A higher number would not help, because one server
 /// process accepts all connections.
 const AT_ONCE: usize = 8;
-/// Number of connections below which opening all of them takes less time than starting helper threads.
+/// For fewer connections than this, no helper threads are started, because starting them would take longer than opening
+/// all connections.
 const FEW: usize = 16;
 
 /// Opens `count` connections for one of `threads` driving threads. Stops at the first failure.

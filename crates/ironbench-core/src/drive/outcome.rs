@@ -25,17 +25,18 @@ pub type Columns = BTreeMap<String, Vec<f64>>;
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub summary: Summary,
-    /// Rows of 100 ms: `t_s` (start of the bucket), `transactions`, `errors` (failed transactions) and `retries`. If
-    /// clients wait for jobs, also `unscheduled`, the transactions of these clients. The last bucket is shorter if the
-    /// window is not a multiple of 100 ms.
+    /// A table with a row for each 100 ms of the window. Its columns are `t_s` (start of the row), `transactions`,
+    /// `errors` (failed transactions) and `retries`. If clients wait for jobs, the column `unscheduled` contains the
+    /// transactions of these clients. The last row is shorter if the window is not a multiple of 100 ms.
     pub timeline: Columns,
-    /// Rows of one second with the same columns, and `response_mean_s`, `response_p50_s`, `_p90_s`, `_p95_s`, `_p99_s`,
-    /// `_max_s`.
+    /// A table with a row for each second of the window. In addition to the same columns, it has `response_mean_s`,
+    /// `response_p50_s`, `response_p90_s`, `response_p95_s`, `response_p99_s` and `response_max_s`.
     pub seconds: Columns,
     pub histograms: BTreeMap<String, Histogram>,
-    /// Samples by observer: seconds since the start of the window, and the raw bytes.
+    /// The samples of each observer, by its name. A sample consists of the seconds since the start of the window and
+    /// the raw bytes.
     pub samples: BTreeMap<String, Vec<(f64, Vec<u8>)>>,
-    /// Additional data for merging parts; None if the drive was not a part.
+    /// Additional data for merging parts. None if the drive was not a part.
     pub mergeable: Option<Mergeable>,
 }
 
@@ -186,7 +187,7 @@ struct Packed {
     mergeable: Option<Mergeable>,
 }
 
-/// Header of a second: number of bytes, failed transactions, and width in ns.
+/// Header of a second: number of bytes of its response times, number of failed transactions, and width in ns.
 type HeadOfSecond = (usize, u64, u64);
 
 #[derive(Serialize, Deserialize)]
@@ -196,7 +197,7 @@ struct Head {
     seconds: BTreeMap<String, usize>,
     histograms: BTreeMap<String, usize>,
     samples: BTreeMap<String, Vec<(f64, usize)>>,
-    /// Number of bytes of the lateness histogram, and the seconds.
+    /// Number of bytes of the lateness histogram, and the headers of the seconds.
     mergeable: Option<(usize, Vec<HeadOfSecond>)>,
 }
 

@@ -13,7 +13,8 @@ pub enum Pace<'a> {
     Closed {
         think_ns: u64,
     },
-    /// Closed loop in which a curve over the seconds since `origin` gives the number of active clients.
+    /// Closed loop in which the number of active clients changes over time. The curve `active` gives this number for
+    /// each second since `origin`.
     Varied {
         think_ns: u64,
         active: Curve,
@@ -79,7 +80,7 @@ impl Queue {
     }
 }
 
-/// Returns the schedule of the plan's transactions from `origin` on, or None for a closed loop.
+/// Returns the schedule of the plan's transactions, which starts at `origin`. Returns None for a closed loop.
 pub fn schedule(plan: &Plan, origin: u64) -> Option<Schedule> {
     let (part, parts) = plan.part.map_or((0, 1), |part| (part.number, part.of));
     // The first transaction starts after half a gap, so that exactly `rate` transactions start in each second.
@@ -99,8 +100,8 @@ pub fn schedule(plan: &Plan, origin: u64) -> Option<Schedule> {
 }
 
 impl<'a> Pace<'a> {
-    /// Combines the plan's schedule with `shared`, the schedule of an open loop.
-    /// `by_role`: whether the source of jobs paces its clients.
+    /// Creates the pacing from the plan's schedule. `shared` is the schedule of an open loop. `by_role` is true if the
+    /// source of jobs paces its clients.
     pub fn new(schedule: &plan::Schedule, origin: u64, shared: Option<&'a SharedSchedule>, by_role: bool) -> Self {
         match (schedule, shared) {
             _ if by_role => Self::ByRole,
@@ -128,7 +129,8 @@ impl<'a> Pace<'a> {
         }
     }
 
-    /// Returns the earliest instant from `instant` on at which the client of this `rank` (from 0) may start.
+    /// Returns when the client of this `rank` (from 0) may start a transaction. This is the earliest such instant that
+    /// is not before `instant`.
     pub fn admits(&self, rank: usize, instant: u64) -> u64 {
         let Self::Varied { active, origin, .. } = self else { return instant };
         // The number of active clients is rounded to the nearest integer.

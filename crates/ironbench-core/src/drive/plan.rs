@@ -20,7 +20,7 @@ pub struct Plan {
     pub variables: Vec<(String, String)>,
     pub clients: usize,
     pub threads: usize,
-    /// CPUs to which the driving threads are pinned; empty for any CPU.
+    /// CPUs to which the driving threads are pinned. An empty list means any CPU.
     #[serde(default)]
     pub client_cpus: Vec<usize>,
     pub seed: u64,
@@ -28,8 +28,8 @@ pub struct Plan {
     pub stop: Stop,
     /// Length of the warm-up. Transactions that end in it are not measured.
     pub warmup_s: f64,
-    /// Maximum tries of a transaction after serialization failures and deadlocks, like pgbench's --max-tries. The value
-    /// 1 means no retry, and 0 means no limit.
+    /// Maximum number of attempts at a transaction, like pgbench's --max-tries. Serialization failures and deadlocks
+    /// lead to another attempt. 1 means no retry, and 0 means no limit.
     pub max_tries: u32,
     /// Further classes of errors after which a transaction is tried again, such as `23505`.
     #[serde(default)]
@@ -37,17 +37,18 @@ pub struct Plan {
     /// Whether a transaction that fails in the first second ends the trial.
     #[serde(default)]
     pub on_error: OnError,
-    /// Whether clients that lose their connection open a new one, even where an error would end the trial.
+    /// Whether clients that lose their connection open a new one. The trial then continues after a loss, even if
+    /// `on_error` is `Stop`.
     #[serde(default)]
     pub reconnect_on_loss: bool,
     /// Whether every SQL command is timed separately.
     #[serde(default)]
     pub statements: bool,
     pub observers: Vec<ObserverSource>,
-    /// This drive's part of a load that several drives generate together; None if this drive generates all of it.
+    /// The part of a distributed load that this drive generates. None if this drive generates the whole load.
     #[serde(default)]
     pub part: Option<Part>,
-    /// The log with a line for each measured transaction; None for no log.
+    /// The log that gets a line for each measured transaction. None for no log.
     #[serde(default)]
     pub log: Option<TransactionLogFile>,
 }
@@ -62,29 +63,29 @@ pub struct TransactionLogFile {
     pub sampling_rate: f64,
 }
 
-/// A part of a load that several drives generate together. The parts together do the same work as a single drive of all
-/// clients. All parts have the same number of threads.
+/// A part of a distributed load, which several drives generate together. The parts together do the same work as a
+/// single drive with all clients. All parts have the same number of threads.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
     /// Number of the part, from 0.
     pub number: usize,
     pub of: usize,
-    /// Number of clients in the parts before this one. A client thus draws the same random numbers, however the load is
-    /// divided.
+    /// Number of clients in the parts before this one. It ensures that a client draws the same random numbers however
+    /// the load is divided.
     pub first_client: usize,
     pub all_clients: usize,
 }
 
 impl Part {
-    /// Returns the only part of a trial with this many clients.
+    /// Returns a part that is the whole load, with this many clients.
     pub fn whole(clients: usize) -> Self {
         Self { number: 0, of: 1, first_client: 0, all_clients: clients }
     }
 }
 
 impl Plan {
-    /// Returns the part of the trial that this plan drives, which is the whole trial by default.
+    /// Returns the part of the load that this plan drives. This is the whole load by default.
     pub fn its_part(&self) -> Part {
         self.part.unwrap_or(Part::whole(self.clients))
     }
@@ -114,7 +115,7 @@ pub enum Engine {
         /// Number of transactions after which a client reconnects; 0 means never.
         #[serde(default)]
         reconnect: u64,
-        /// SQL mode of the clients' sessions; empty if unknown.
+        /// SQL mode of the clients' sessions. Empty if unknown.
         #[serde(default)]
         sql_mode: String,
     },
@@ -127,10 +128,12 @@ pub enum Engine {
     Ldap {
         connection: LdapConnection,
         io: Io,
-        /// Number of requests after which a client reconnects, between two transactions; 0 means never.
+        /// Number of requests after which a client reconnects. It reconnects only between two transactions. 0 means
+        /// never.
         #[serde(default)]
         reconnect: u64,
-        /// Whether a client that has bound as another user ends its transaction with a bind as the connection's user.
+        /// Whether a client that has bound as another user binds as the connection's own user again at the end of the
+        /// transaction.
         #[serde(default)]
         bind_back: bool,
     },

@@ -28,9 +28,9 @@ pub(super) struct Client<X> {
     pub transaction: X,
     pub state: State,
     pub line: Option<usize>,
-    /// Cancels the client's running statement on the server; None if the protocol has no cancel request.
+    /// Cancels the client's running statement on the server. None if the protocol has no cancel request.
     pub cancel: Option<Cancelling>,
-    /// Number of clients that become active before this one when a curve limits the active clients.
+    /// If a curve limits the number of active clients, clients become active in the order of their ranks (from 0).
     pub rank: usize,
     /// Instant from which the response time counts.
     pub intended: u64,
@@ -40,10 +40,10 @@ pub(super) struct Client<X> {
     pub lost: Option<u64>,
     /// Duration of the last transaction.
     pub took: u64,
-    /// Time at which the last transaction ended, if the turn measures that transaction and the next one has not
-    /// started.
+    /// Time at which the last transaction ended. None if the turn does not measure that transaction, or if the next
+    /// transaction has started.
     pub paused: Option<u64>,
-    /// Number of transactions that the client may still start; 0 for a client that waits for a job.
+    /// Number of transactions that the client may still start. It is 0 while the client waits for a job.
     pub left: u64,
 }
 
@@ -65,7 +65,7 @@ impl<X: Transaction> Client<X> {
         }
     }
 
-    /// Number of the client's jobs that are due before `instant` and not started.
+    /// Returns the number of the client's jobs that are due before `instant` and have not started.
     pub fn not_begun(&self, instant: u64) -> u64 {
         self.transaction.due_until(instant).saturating_sub(u64::from(self.is_inside()))
     }
@@ -77,7 +77,7 @@ impl<X> Client<X> {
         matches!(self.state, State::Busy | State::Sleeping)
     }
 
-    /// Whether the client has no connection or needs none. Bytes that arrive for it then belong to an earlier
+    /// Whether the client has ended or has no connection. Bytes that arrive for such a client belong to an earlier
     /// connection.
     #[inline]
     pub fn is_gone(&self) -> bool {

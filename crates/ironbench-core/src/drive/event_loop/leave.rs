@@ -46,8 +46,8 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
         }
     }
 
-    /// Waits until each client has received something or its connection has closed.
-    /// A cancelled statement ends without rows.
+    /// Waits for the cancelled statements. The wait for a client ends when it has received something or its connection
+    /// has closed. A cancelled statement returns no rows, so anything received is its end.
     fn await_ends(&mut self, until: u64) {
         let mut awaited = vec![false; self.clients.len()];
         for &id in &self.given_up.clients {
@@ -95,7 +95,8 @@ fn send(cancels: Vec<Cancelling>, until: u64) {
     };
     let helpers: Vec<Resident> = (0..hands).filter_map(helper).collect();
     for helper in helpers {
-        // A cancel request that the server does not accept ends by its own timeout.
+        // A helper may still wait for a server that does not accept its cancel request. It is not joined, because the
+        // request ends by its own timeout.
         if !helper.ended(Duration::from_nanos(until.saturating_sub(clock::now()))) {
             helper.leave();
         }

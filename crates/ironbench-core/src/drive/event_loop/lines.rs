@@ -29,7 +29,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[cold]
     pub(super) fn serve_lines(&mut self, now: u64) {
         for number in 0..self.lines.len() {
-            // A client that finishes immediately waits for the next round; otherwise it would starve replies.
+            // The loop runs once for each client that waits now. A client whose job ends immediately then waits for the
+            // next round. Otherwise it could keep the event loop from handling replies.
             for _ in 0..self.lines[number].waiting.len() {
                 let line = &self.lines[number];
                 let Some(&client) = line.waiting.front() else { break };
@@ -108,7 +109,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether the client may wait for a job. If the trial ends, the client may not wait, and this function ends it.
+    /// Returns true if the client may wait for a job. Otherwise ends the client and returns false, for example because
+    /// the window has closed.
     fn may_wait(&mut self, client: usize) -> bool {
         let open = self.clients[client].line.is_some() && self.drain_until == NEVER;
         if !open {

@@ -75,7 +75,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.leave(id);
     }
 
-    /// Ends the client; the others continue.
+    /// Ends the client. The other clients continue.
     fn end_alone(&mut self, id: usize, now: u64) {
         self.clients[id].lost = Some(now);
         self.end(id);
@@ -109,16 +109,16 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether this thread must keep taking part in turns although all its clients are lost, because the other threads
-    /// wait for it after each turn.
+    /// Whether this thread must still take part in turns. Even if it has lost all its clients, the other threads wait
+    /// for it after each turn.
     #[cold]
     pub(super) fn attends(&self) -> bool {
         self.rests_at != NEVER && self.drain_until == NEVER && self.clients.iter().any(|client| client.lost.is_some())
     }
 
-    /// Returns the time between the loss of each connection and the end of the slice, summed over the lost clients.
-    /// This time counts as busy time, as if the clients had stayed. The throughput is then what the remaining clients
-    /// achieved.
+    /// Returns the time that lost clients were missing in this slice, summed over these clients. A client is missing
+    /// from the loss of its connection to the end of the slice. This time counts as busy time, as if the client had
+    /// stayed. The throughput is then what the remaining clients achieved.
     pub(super) fn absence(&self) -> u64 {
         let lost = self.clients.iter().filter_map(|client| client.lost);
         lost.map(|lost| self.turn.until.saturating_sub(lost.max(self.turn.from))).sum()

@@ -115,13 +115,13 @@ struct Running<'a, 'r, T, X> {
     busy: usize,
     look_at: u64,
     turn: Turn,
-    /// Time at which the slice of the turn ends; `NEVER` without turns.
+    /// End of the slice of the current turn. `NEVER` in a trial without turns.
     rests_at: u64,
-    /// Number of unfinished transactions that started in the slice of the turn, counted after the slice has ended.
+    /// Number of unfinished transactions that started in the slice. They are counted when the slice has ended.
     straddling: usize,
     /// Whether every transaction that this thread measures in the turn has ended.
     settled: bool,
-    /// Time at which the trial stops waiting for unfinished transactions; `NEVER` while the window is open.
+    /// Time at which the trial stops waiting for unfinished transactions. `NEVER` while the window is open.
     drain_until: u64,
     /// Transactions due at or after this instant remain in the schedule.
     due_until: u64,
@@ -197,7 +197,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Makes the client start its next transaction at `instant`, or later when the curve makes it active again.
+    /// Makes the client start its next transaction at `instant`. If a curve limits the active clients, the client may
+    /// start later.
     fn pause(&mut self, client: usize, instant: u64) {
         self.clients[client].state = State::Thinking;
         let begin = self.pace.admits(self.clients[client].rank, instant);
@@ -277,8 +278,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Handles a transaction that ended without sending a message. The loop completes a round before the client's next
-    /// transaction. Otherwise the loop could run such transactions forever and never handle replies.
+    /// Handles a transaction that ended without sending a message. The client's next transaction starts only in a later
+    /// round of the loop. Otherwise the loop could run such transactions forever and never handle replies.
     #[cold]
     fn ended_without_engine(&mut self, client: usize, ending: Ending) -> Step {
         let now = clock::now();
@@ -364,8 +365,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Returns the first step of the client's next transaction. Returns None if the client is in its think time, waits
-    /// for a scheduled start, or has ended.
+    /// Returns the first step of the client's next transaction. Returns None if no transaction starts now, because the
+    /// client is in its think time, waits for a scheduled start, or has ended.
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
         let drained = self.drain_until != NEVER && !self.pace.is_open();
@@ -398,8 +399,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Returns the first step of the client's next transaction. Returns None if the client is in its think time, or
-    /// rests until the curve makes it active.
+    /// Returns the first step of the client's next transaction. Returns None if no transaction starts now, because the
+    /// client is in its think time or inactive according to the curve.
     #[cold]
     fn next_of_active(&mut self, client: usize, now: u64) -> Option<Step> {
         let free = now + self.pace.think_ns();
@@ -410,7 +411,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         None
     }
 
-    /// Assigns the next transaction of the schedule to the client, which starts it at the scheduled time.
+    /// Assigns the next transaction of the schedule to the client. The client starts it at the scheduled time.
     fn await_due(&mut self, client: usize) {
         let Pace::Open(schedule) = &self.pace else { unreachable!("only an open loop has a schedule") };
         if self.clients[client].left == 0 {

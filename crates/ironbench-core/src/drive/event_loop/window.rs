@@ -57,7 +57,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether clients may rest after the end of the slice, because no thread has an unfinished measured transaction.
+    /// Whether clients may rest now that the slice has ended. They may rest when no thread has an unfinished measured
+    /// transaction.
     #[cold]
     pub(super) fn rests(&mut self) -> bool {
         if !self.settled && self.straddling == 0 {
@@ -67,7 +68,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.start.control.turns.is_settled()
     }
 
-    /// Counts the transactions in progress when the window closes, which are not measured.
+    /// Counts the transactions in progress when the window closes. These transactions are not measured.
     fn cut(&mut self) {
         self.ended.unfinished += self.busy as u64;
         let under_way = self.clients.iter().filter(|client| client.is_inside());
@@ -81,7 +82,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[cold]
     pub(super) fn rest(&mut self) -> u64 {
         let rested = clock::now();
-        // The end of a turn interrupts the think time of some clients, but their think time counts in full.
+        // Some clients are in their think time when the turn ends. Their think time counts in full.
         let cut = self.clients.iter_mut().filter_map(|client| client.paused.take()).count();
         self.recorder.paused(self.pace.think_ns() * cut as u64);
         self.recorder.paused(self.absence());
@@ -100,7 +101,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.turn = turn;
             (self.rests_at, self.straddling, self.settled) = (turn.until, 0, false);
             self.recorder.turn(turn.from, turn.until);
-            // The time between two turns does not count as think time, so the timers are postponed by it.
+            // The time between two turns is not part of the think time. The timers are therefore postponed by that
+            // time.
             let thinking = self.timers.drain().map(|Reverse((due, client))| Reverse((due + (now - rested), client)));
             self.timers = thinking.collect();
             while let Some(client) = self.idle.pop_front() {
@@ -122,7 +124,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.ended.scheduled = Some(Scheduled { in_time: self.scheduled, begun: 0 });
         }
         for client in self.clients.iter() {
-            // A client that is behind schedule has a transaction in progress, which may still end.
+            // If the client is behind schedule, one of its due jobs is in progress. This job may still end and is not
+            // included here.
             let not_begun = client.not_begun(end);
             self.ended.not_started += not_begun;
             self.recorder.never_begun(not_begun);
@@ -192,7 +195,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if client.line.is_none() {
             self.start.gone();
             if !self.start.goes_on() && !self.lines.is_empty() {
-                // Clients that wait for jobs end with the last client of the schedule.
+                // This was the last client that follows the schedule. The check now ends the clients that wait for
+                // jobs.
                 self.look_at = 0;
             }
         }
