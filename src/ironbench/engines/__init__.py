@@ -42,8 +42,8 @@ def _of_folder(folder: str) -> Engine:
 
 
 def find(name: str) -> Engine | None:
-    """Returns the engine with this name; None if this version of ironbench has no such engine. Records written by
-    another version may name one."""
+    """Returns the engine with this name. Returns None if this version of ironbench has no such engine, for example
+    because another version wrote the record that names it."""
     try:
         return get(name)
     except InputError:
@@ -51,8 +51,8 @@ def find(name: str) -> Engine | None:
 
 
 def losses_of(system: System) -> tuple[Loss, ...]:
-    """Returns the declared settings with which a crash can lose data; () for an engine that this version does not
-    know."""
+    """Returns the declared settings with which a crash can lose data. Returns () for an engine that this version does
+    not know."""
     engine = find(system.engine)
     return losses(engine.traits.hazards, system.settings) if engine else ()
 
@@ -63,7 +63,7 @@ def with_variants() -> list[Engine]:
 
 
 def texts(name: str) -> tuple[str, ...]:
-    """Returns the suffixes of an engine's SQL files, in order of precedence: the first existing file is used."""
+    """Returns the suffixes of an engine's SQL files. The file with the first suffix for which a file exists is used."""
     engine = find(name)
     return (name,) if engine is None else (name, *engine.traits.texts)
 
@@ -86,7 +86,7 @@ def scheme(dsn: str) -> str:
 
 
 def of_scheme(word: str) -> Engine | None:
-    """Returns the engine whose DSNs have this scheme; None if there is no such engine."""
+    """Returns the engine whose DSNs have this scheme. Returns None if there is no such engine."""
     return next((engine for engine in map(get, names()) if word in engine.traits.schemes), None)
 
 

@@ -39,28 +39,30 @@ class WriteCounters:
 
 
 MARK = "made by ironbench"
-"""Comment on an object that ironbench created. The server stores the comment with the object, so a table that a user
-has dropped and created again does not have the comment."""
+"""Comment that marks an object as created by ironbench. If a user drops a table and creates it again, the new table
+does not have this comment."""
 ENTRY_MARK = "ironbench: "
-"""Start of the description of a directory entry that ironbench created. The entry and everything below it belong to
+"""Start of the description of a directory entry that ironbench created. The entry and all entries below it belong to
 ironbench."""
 BEGUN = "begun"
-"""Text that follows the mark until loading is complete."""
+"""Text after `ENTRY_MARK` in the description while entries are still being loaded."""
 ROOTS = "loaded-"
-"""Start of the `ou` of organizational units below a marked entry. The `description` of such a unit lists the DNs of
-entries that were added outside the marked entry. Everything below those DNs also belongs to ironbench."""
+"""Start of the `ou` of some organizational units below a marked entry. Their `description` lists DNs of entries that
+ironbench loaded outside the marked entry. Everything below these DNs also belongs to ironbench."""
 DENIED = "42501"
 """SQLSTATE insufficient_privilege: the role lacks a privilege that a statement needs."""
 AS_PARAMETER = ("42601", "42P18", "42P02", "42804", "42883", "22023", "22P02")
-"""SQLSTATEs of errors for a statement that has a parameter where the server allows none, or a parameter whose type
-differs from the literal's type (PostgreSQL documentation, appendix A)."""
+"""SQLSTATEs of errors that can occur because a literal in a statement was replaced by a parameter. Either the server
+allows no parameter in this place, or the parameter's type differs from the literal's type (PostgreSQL documentation,
+appendix A)."""
 TABLES = "tables"
 CHECKPOINT = "checkpoint"
 REPLICATION = "replication"
 SIZES = "sizes"
 DATABASES = "databases"
-"""Privileges that a role may lack on an existing server: creating tables, requesting checkpoints, replication (for
-copying the server), reading the sizes of all of the server's databases, and creating databases."""
+"""Privileges that a role may lack on an existing server. `TABLES`: creating tables. `CHECKPOINT`: requesting
+checkpoints. `REPLICATION`: replication, for copying the server. `SIZES`: reading the sizes of all of the server's
+databases. `DATABASES`: creating databases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +79,14 @@ class MarkedObjects:
     databases: Mapping[str, int] = field(default_factory=dict)
     """For each database that ironbench created on the server for the user's own data, its size in bytes."""
     keys: Mapping[str, str] = field(default_factory=dict)
-    """The content key of the data in each complete database."""
+    """For each complete database, the content key of its data."""
     entries: Mapping[str, int] = field(default_factory=dict)
-    """In a directory: DN of an entry → number of entries, including the entries below it; 0 if the server does not
-    report the number."""
+    """For each DN of a directory entry, the number of entries at and below it. The number is 0 if the server does not
+    report it."""
 
     @property
     def words(self) -> str:
-        """Short description of the objects; "" if nothing was found."""
+        """Short description of the objects. It is "" if there are none."""
         parts = []
         if self.tables or self.routines:
             kinds = [counted(len(self.tables), "table")]
@@ -108,19 +110,19 @@ def _short(sizes: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerLocation:
-    """Processes and directories of a server, with the process ids and paths of its machine."""
+    """Processes and directories of a server. The process ids and paths are those of the server's machine."""
 
     processes: tuple[int, ...] = ()
     """Process ids of the server. The id of the first process is enough, because its children are found through it."""
     directories: Mapping[str, str] = field(default_factory=dict)
-    """For each role, the directory; roles with an unknown directory are missing."""
+    """For each role, the directory. Roles whose directory is unknown are missing."""
     unseen: str = ""
     """Why the server's processes cannot be seen; "" if they can."""
 
 
 def no_checkpoint() -> FailureError:
-    """Returns the error for an existing server whose engine has no checkpoint statement. A checkpoint would require
-    changing the server's settings."""
+    """Returns the error for a checkpoint on an existing server whose engine has no checkpoint statement. On such an
+    engine, a checkpoint requires a change of the server's settings."""
     error = FailureError("checkpoint", "ironbench requests checkpoints only from servers that it started")
     error.sqlstate = DENIED
     return error
@@ -142,39 +144,43 @@ class Insight:
     """Collects query plans and server statistics of a trial as the engine reports them. The defaults report nothing."""
 
     def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> ServerStatistics:
-        """Is called before the trial. Returns the plans of the trial's commands, without executing the commands, and
-        which information will be missing.
+        """Is called before the trial. Returns the plans of the trial's commands, and which information will be missing.
+        Does not execute the commands.
 
-        `own`: whether ironbench started the server, so that an available extension may be created in its database.
+        `own`: whether ironbench started the server. In this case, an available extension may be created in its
+        database.
         """
         return ServerStatistics()
 
     def end(
         self, session: Session, begun: ServerStatistics, samples: Mapping[str, Sequence[Sample]], window_s: float
     ) -> ServerStatistics:
-        """Is called after the trial. Adds what the engine's observers read at the start and the end of the measured
+        """Is called after the trial. Adds the statistics that the engine's observers read at both ends of the measured
         window."""
         return begun
 
 
 @dataclass(frozen=True, slots=True)
 class CommitCount:
-    """A server's count of commits in one database, and how many of these commits are known not to belong to a trial."""
+    """Number of commits that a server has counted in one database. The other fields count commits that do not belong to
+    a trial."""
 
     server: int
     own: int
-    """Commits of the session that reads the count, over the session's whole lifetime."""
+    """Number of commits of the session that reads the count, since the session started."""
     maintained: int = 0
-    """Number of vacuums and analyzes of tables by background maintenance."""
+    """Number of vacuums and analyzes of tables by background maintenance, such as autovacuum."""
     unreported: int = 0
-    """Number of the vacuums and analyzes in `maintained` whose commits the server has not counted yet."""
+    """Number of vacuums and analyzes that `maintained` includes although the server has not counted their commits
+    yet."""
     rest_s: float = 60.0
     """Interval between two rounds of background maintenance in seconds."""
 
 
 class Administration:
     marks: bool = False
-    """Whether objects that ironbench creates can be marked, so that they can be distinguished from the user's."""
+    """Whether the engine can mark objects as created by ironbench. Marks distinguish these objects from the user's
+    objects."""
     nothing_made: str = "this database contains no objects created by ironbench"
     """Message of a cleanup that finds nothing to remove."""
 
@@ -182,11 +188,12 @@ class Administration:
         """Marks tables as created by ironbench."""
 
     def marked(self, statement: str) -> str:
-        """Extends a statement that creates a routine, so that the same transaction marks the routine."""
+        """Returns a statement that creates a routine and marks it in the same transaction. `statement` only creates
+        it."""
         return statement
 
     def unmarked_routines(self, session: Session, statements: Sequence[str]) -> Sequence[str]:
-        """Returns the names of existing routines without a mark that `statements` would replace."""
+        """Returns the names of routines that `statements` would replace although ironbench did not create them."""
         return ()
 
     def made(self, session: Session) -> MarkedObjects:
@@ -199,13 +206,13 @@ class Administration:
         return MarkedObjects()
 
     def remove_entries(self, session: Session, top: str) -> int:
-        """In a directory: deletes an entry and everything below it. Returns the number of deleted entries. Raises
+        """Deletes a directory entry and everything below it. Returns the number of deleted entries. Raises
         FailureError."""
         raise NotImplementedError
 
     def require_rights(self, session: Session, needs: Collection[tuple[str, str]]) -> None:
-        """Raises InputError if the session's role lacks a privilege. `needs`: pairs of an option or workload and the
-        privilege that it requires."""
+        """Raises InputError if the session's role lacks a required privilege. `needs`: pairs of an option or a
+        workload, and the privilege that it requires."""
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
         """Loads the tables (default: all) into the engine's own cache as far as they fit. Returns a description. Raises
@@ -213,38 +220,38 @@ class Administration:
         return ""
 
     def hits(self, session: Session) -> Mapping[str, int]:
-        """Returns the number of blocks that were found in the engine's cache (`hit`) and not found (`read`) so far;
-        empty if the engine does not count them."""
+        """Returns how often a block was found in the engine's cache (`hit`), and how often it was not found (`read`).
+        Returns an empty mapping if the engine does not count this."""
         return {}
 
     def reset_statistics(self, session: Session) -> Mapping[str, str]:
-        """Resets the statistics counters of a server that ironbench started. Returns conditions for the trial's record
-        that describe the reset."""
+        """Resets the statistics counters of a server that ironbench started. Returns a description of the reset for the
+        record."""
         return {}
 
     def vacuum_dead_tuples(self, session: Session, tables: Sequence[str], most: float) -> Mapping[str, str]:
-        """Vacuums tables with more than `most` dead tuples per live row. Returns conditions for the trial's record."""
+        """Vacuums tables with more than `most` dead tuples per live row. Returns a description for the record."""
         return {}
 
     def pace_checkpoints(
         self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """Returns the sources that request checkpoints during a trial, and conditions for the trial's record. Raises
-        FailureError.
+        """Arranges for checkpoints at a fixed interval. Returns the sources that request them during the trial, and a
+        description for the record. Raises FailureError.
 
-        `own`: whether ironbench started the server. `by_clock`: whether the server runs without pauses, so that its own
-        timer may trigger checkpoints.
+        `own`: whether ironbench started the server. `by_clock`: whether the server runs without pauses. Only then may
+        the server's own timer trigger checkpoints.
         """
         return (), {}
 
     paces_existing_server: bool = True
-    """Whether `pace_checkpoints` has an effect on an existing server."""
+    """Whether `pace_checkpoints` can pace the checkpoints of an existing server."""
 
     checkpoint_setting: str = ""
-    """Name of the setting for the checkpoint interval; "" if the engine has none."""
+    """Name of the setting for the checkpoint interval. It is "" if the engine has no such setting."""
 
     def commits(self, session: Session) -> CommitCount | None:
-        """Returns the number of commits that the server has counted; None if it does not count them."""
+        """Returns the number of commits that the server has counted. Returns None if it does not count them."""
         return None
 
     def clients(self, session: Session) -> int:
@@ -252,7 +259,7 @@ class Administration:
         return 0
 
     def written(self, session: Session) -> WriteCounters | None:
-        """Returns the write counters; None if the engine has none."""
+        """Returns the write counters. Returns None if the engine has none."""
         return None
 
     def log_since_checkpoint(self, session: Session, log_bytes: int) -> int:
@@ -270,17 +277,20 @@ class Administration:
 
     @property
     def digests(self) -> Callable[[Session, float, bool, Callable[[float], None]], Digests] | None:
-        """Function that watches a server for some seconds and returns which statements ran; None if the engine has no
-        such statistics. Its arguments: session, seconds, whether values of columns may be used, and a function that
-        waits."""
+        """Returns a function that watches a server for some time and returns which statements ran. Returns None if the
+        engine has no such statistics.
+
+        The arguments of the function are the session, the number of seconds, whether values of columns may be used, and
+        a function that waits.
+        """
         return None
 
     @property
     def examination(self) -> Examination | None:
-        """The examination that finds problems in a database; None if the engine has none."""
+        """Returns the examination that finds problems in a database. Returns None if the engine has none."""
         return None
 
     @property
     def maintaining(self) -> MaintenanceOperations:
-        """Maintenance operations on a database in use. Used only for engines with the ability `maintenance`."""
+        """Maintenance operations on a database in use. Engines without the ability `maintenance` have none."""
         raise NotImplementedError

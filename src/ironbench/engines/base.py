@@ -1,7 +1,8 @@
-"""Interface of an engine: abilities and costs as data, dialect, how the engine is started, and how its data are stored.
+"""Interface of an engine: its abilities and costs as data, its SQL dialect, how it is started, and how its data are
+stored.
 
-An engine is a folder with the engine's name; nothing outside the folder knows that name. docs/contributing/engines.md
-describes step by step how to add an engine.
+Each engine is implemented in a folder with the engine's name. Code outside the folder does not use that name.
+docs/contributing/engines.md describes step by step how to add an engine.
 """
 
 from __future__ import annotations
@@ -51,35 +52,36 @@ ABILITIES: Mapping[str, str] = {
     "replay": "can replay captured statements",
     "maintenance": "can run backups, restores, index builds and vacuums under load",
 }
-"""For each ability that a workload can require of an engine, the description for `ironbench list` and error
-messages."""
+"""The abilities that a workload can require of an engine. The description of an ability is shown by `ironbench list`
+and in error messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineCosts:
-    """Figures for time and disk space estimates of a plan, measured on a small virtual machine."""
+    """Costs of an engine, from which a plan estimates times and disk space. They were measured on a small virtual
+    machine."""
 
     start_stop_s: float = 0.1
     """Seconds to start and stop the engine once, including the checks of data and machine."""
     empty_bytes: int = 0
     """Size of a database without tables."""
     log_bytes: int | None = None
-    """Maximum size of the WAL; None if the WAL grows with everything that is written."""
+    """Maximum size of the WAL. None means that the WAL grows with everything that is written."""
     mixed_read_bytes: int = 65536
-    """Size of a random read that takes as long on an emulated disk as an average read by the engine's analytical
-    queries."""
+    """Size of the random reads with which a plan estimates how long analytical queries read from an emulated disk. The
+    value is chosen so that such a read takes as long as an average read by the engine."""
     row_overhead_bytes: int = 0
     """Bytes that a stored row takes in addition to its values."""
     page_bytes: int = 0
-    """Usable bytes of a page, if rows cannot span pages; 0 if rows can span pages."""
+    """Usable bytes of a page. The value is 0 if rows can span pages."""
     separate_primary_key: bool = False
     """Whether the primary key is a separate index. If not, rows are stored in primary key order."""
     queries_s: float = 30.0
     """Duration in seconds of one stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
     queries_read: float = 10.0
-    """Number of times that one stream of these queries reads all data if a third of the data fits in memory."""
+    """How often one stream of these queries reads the whole data if a third of the data fits in memory."""
     checkpoint_s: float = 0.0
-    """Default interval between checkpoints in seconds; 0 if the engine makes none by itself."""
+    """Default interval between checkpoints in seconds. The value is 0 if the engine makes no checkpoints by itself."""
 
     def log_of(self, written_bytes: int) -> int:
         """Returns the size of the WAL after `written_bytes` were written."""
@@ -115,41 +117,41 @@ class Traits:
     costs: EngineCosts = field(default_factory=EngineCosts)
     dialect: Dialect = field(default_factory=Dialect)
     schemes: tuple[str, ...] = ()
-    """Schemes of the DSNs of the engine's servers. `""` means that a DSN may have no scheme; () means that the engine
-    is not a server."""
+    """Schemes of the DSNs of this engine. The scheme "" means that a DSN may also have no scheme. An empty tuple means
+    that the engine is not a server."""
     digests: str = ""
-    """Name of the statistics from which `administration.digests` makes a capture."""
+    """Name of the server's statistics from which a capture is made (`administration.digests`)."""
     packages: tuple[str, ...] = ()
     """Python packages that contain the engine; their versions are stored in every record."""
     events: Mapping[str, str] = field(default_factory=dict)
-    """For each wait event as named by the observer, what the holder of a lock is doing during this event, as a phrase
-    that continues "the holder". Case is ignored."""
+    """Describes what the holder of a lock is doing during each wait event. The text continues a sentence that starts
+    with "the holder". The observer names the events. Case is ignored."""
     texts: tuple[str, ...] = ()
-    """Additional suffixes of SQL files that the engine can use, because these files were written for the same database.
-    """
+    """Additional suffixes of SQL files that the engine can use, because they were written for the same database. For
+    example, an ODBC engine can use the SQL files of the engine that accesses its database without ODBC."""
     products: tuple[str, ...] = ()
     """Names that third-party ODBC drivers report for this database."""
     knobs: tuple[SuggestedSetting, ...] = ()
     """Settings that `ironbench lab new setting` suggests, with the most informative ones first."""
     ideal_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For each zero-latency part, the settings whose values it determines."""
+    """For each part that can be made zero-latency, the settings that ironbench chooses for it."""
     writers: int | None = None
-    """Maximum number of connections that can write at the same time; None if there is no limit."""
+    """Maximum number of connections that can write at the same time. None means that there is no limit."""
     files_per_client: int = 1
-    """Number of files that ironbench opens for each client: a socket, or the files of a library engine."""
+    """Number of files that ironbench opens for each client. For a server, the file is a socket. A library engine opens
+    its own files."""
     beside_version: tuple[str, ...] = ()
-    """Settings whose defaults differ by version or build. A comparison of versions must set them."""
+    """Settings whose defaults depend on the version or build. A comparison of versions must set them."""
     build_features: Mapping[str, str] = field(default_factory=dict)
-    """For each optional feature of a build, the setting that requires the feature. If a version lacks the setting, it
-    cannot have the feature."""
+    """For each optional feature of a build, the setting that uses it. A version without the setting cannot have the
+    feature."""
     pinned: Mapping[str, str] = field(default_factory=dict)
     """For each setting, the value that all versions in a comparison should use."""
     duplicate_key: tuple[str, ...] = ()
-    """Error classes of an INSERT that fails with a duplicate key although its transaction has just deleted the key,
-    because another transaction has inserted the key in the meantime; () if this cannot happen."""
+    """Error classes of an INSERT that fails because another transaction inserted the same key first. This can happen
+    even if the failed transaction deleted the key before its INSERT. The tuple is empty if the engine prevents this."""
     derived_settings: tuple[str, ...] = ()
-    """Settings that the user cannot set, because the server derives them from other settings or the layout determines
-    them."""
+    """Settings that the user cannot set. The server derives them from other settings, or the layout determines them."""
     hazards: tuple[Hazard, ...] = ()
     """Values of settings with which data can be lost."""
 
@@ -170,13 +172,14 @@ class Engine(ABC):
     data_import: DataImport = DataImport()
     """Functions that import the user's own data into the engine."""
     profile_groups: Mapping[str, str] = MappingProxyType({})
-    """The activity for each regular expression, which must match the whole name of a function in a profile. The first
-    expression that matches any function of a stack determines the stack's activity. Waits with the activity
-    `model.profile.WAITING_FOR_WORK` are not part of a transaction."""
+    """Maps regular expressions for functions in a profile to activities. An expression must match the whole name of a
+    function. The first expression that matches any function of a stack determines the activity of the stack. Stacks
+    with the activity `model.profile.WAITING_FOR_WORK` are not part of a transaction."""
 
     @property
     def variants(self) -> Mapping[str, Engine]:
-        """For each variant name (engine name, hyphen, database), this engine with the dialect of that database."""
+        """Variants of this engine for different databases. A variant is named after the engine and the database, joined
+        by a hyphen. It has the dialect of its database."""
         return {}
 
     def engine_for(self, dsn: str | None) -> Engine:
@@ -186,7 +189,8 @@ class Engine(ABC):
 
     @abstractmethod
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Returns the system with absolute directories and without its password, and the secrets.
+        """Validates a system. Returns the system with absolute directories and without its password, and separately its
+        secrets.
 
         Starts, creates and changes nothing. Raises InputError if a value cannot be used.
         """
@@ -206,24 +210,26 @@ class Engine(ABC):
         return None
 
     def proxied(self, text: str) -> dict[str, Any] | None:
-        """Returns the server of a DSN as a proxy's order names it (crates/ironbench-proxy/src/proxy.rs), without a
-        password. Returns None if the core has no proxy for this engine. Raises InputError."""
+        """Returns the server of a DSN in the format of a proxy's order (crates/ironbench-proxy/src/proxy.rs). The
+        result contains no password. Returns None if the core has no proxy for this engine. Raises InputError."""
         return None
 
     def installations(self) -> tuple[tuple[str, str], ...]:
-        """Returns the installed versions and the `bin` setting that selects each, the oldest first. All of them come
-        from one source, so that they differ in little besides the version."""
+        """Returns the installed versions, the oldest first, each with the `bin` setting that selects it. All versions
+        come from one source, so that they differ in little besides the version."""
         return ()
 
     def build_features(self, system: System) -> Mapping[str, bool] | None:
-        """Returns, for each optional feature that the version can have, whether the system's program was built with it.
-        Starts nothing. Returns None if the features are unknown, and {} if the engine has no optional features that
-        matter."""
+        """Returns whether the system's program was built with each optional feature that its version can have. Starts
+        nothing.
+
+        Returns None if the features are unknown. Returns {} if the engine has no optional features that matter.
+        """
         return {}
 
     def in_use(self, system: System) -> InputError | None:
-        """Returns the error for a server that is already running in the system's directories; None if no server is
-        running there."""
+        """Returns the error for a server that is already running in the system's directories. Returns None if no server
+        is running there."""
         return None
 
     def can(self, ability: str) -> bool:
@@ -237,41 +243,42 @@ class Engine(ABC):
         return preferred if preferred in self.traits.protocols else self.traits.protocols[0]
 
     def basis(self, system: System) -> str:
-        """Returns the properties that the data files depend on besides the loaded rows: version, build, flags. Returns
-        "" if the files cannot be accessed."""
+        """Returns the properties of the system that determine the data files, besides the loaded rows: version, build
+        and flags. Returns "" if ironbench cannot access the files."""
         return ""
 
     def loading_system(self, system: System, folder: Path) -> System:
-        """Returns the system that loads the data for a snapshot in `folder`. It has only the settings that affect the
-        files."""
+        """Returns a system in `folder` that loads the data for a snapshot. Of the settings of `system`, it has only
+        those that affect the files."""
         return system
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:
         """Copies the files of a stopped system into a new `folder`, completely or not at all. Raises FailureError.
 
-        Without `keep`, files may be hard-linked, because the caller removes the system's own files at once.
+        `keep`: whether the system keeps its own files. If it does not, files may be hard-linked.
         """
         return CopyResult()
 
     def restore(self, system: System, folder: Path) -> CopyResult:
-        """Replaces the files of a stopped system with a snapshot. Raises InputError if there is not enough space, and
-        FailureError.
+        """Replaces the files of a stopped system with a snapshot. Raises FailureError, and InputError if there is not
+        enough space.
 
-        Files that were not restored from a snapshot are renamed, never removed.
+        If the replaced files did not come from a snapshot, they are renamed and never removed.
         """
         return CopyResult()
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """Returns the size of the engine's own data cache according to its settings, summed over `clients`; None if
-        unknown."""
+        """Returns the size of the engine's own data cache for all `clients` together, according to the settings.
+        Returns None if the size is unknown."""
         return None
 
     def data_memory(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """Returns the memory that can cache data, for engines that bypass the page cache; None if all memory can."""
+        """Returns the size of the memory that can cache data, for an engine that bypasses the page cache. Returns None
+        for other engines, because all memory can cache their data."""
         return None
 
     def ideal_bytes(self, system: System) -> dict[str, int]:
-        """Returns the maximum size in bytes of the files of each zero-latency part that is placed in a directory in
+        """Returns the maximum size in bytes of the files of each zero-latency part, if the part is in a directory in
         memory."""
         return {}
 
@@ -296,12 +303,12 @@ class Engine(ABC):
         return text
 
     def server_of(self, text: str) -> str:
-        """Returns the address of the server in the DSN `text`. DSNs that name the same server by the same address give
+        """Returns the address of the server in the DSN `text`. DSNs that name the same server in the same way give
         equal results."""
         return self.without_session_settings(text)
 
     def database_of(self, text: str) -> str:
-        """Returns server and database of the DSN `text`, without the user and the parameters of TLS."""
+        """Returns the server and the database of the DSN `text`. The user and the TLS parameters are removed."""
         return self.without_session_settings(text)
 
     def missing(self, needs: Sequence[str]) -> list[str]:
@@ -310,7 +317,7 @@ class Engine(ABC):
 
 
 class SessionDefaults:
-    """Session methods for engines without counters, files and separate processes."""
+    """Default methods for sessions of engines that have no counters, files or separate processes."""
 
     engine: str
 

@@ -28,7 +28,8 @@ class CleanupResult:
     living: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is alive; their processes are not touched."""
     removed: tuple[str, ...] = ()
-    """Directories that were removed: zero-latency parts left in memory, default data directories, and snapshots."""
+    """Directories that were removed. They may be zero-latency parts in memory, default data directories, or
+    snapshots."""
     kept: tuple[str, ...] = ()
     """Default data directories and snapshots that were kept because their removal was not requested."""
     used: tuple[str, ...] = ()
@@ -60,8 +61,8 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
 
 
 def database(dsn: str) -> str:
-    """Removes what ironbench created in the database or directory of an existing server. Returns a sentence about the
-    result.
+    """Removes everything that ironbench created in a database or directory of an existing server. Returns a sentence
+    about the result.
 
     Raises InputError if the DSN cannot be used, and FailureError if nothing was removed.
     """
@@ -73,8 +74,8 @@ def database(dsn: str) -> str:
 
 
 def _engine_of(dsn: str) -> Engine:
-    """Returns the engine whose DSNs have this scheme. Raises InputError if there is no such engine, or if it does not
-    mark what ironbench creates."""
+    """Returns the engine of a DSN. Raises InputError if there is no such engine, or if the engine does not mark what
+    ironbench creates."""
     scheme = engines.scheme(dsn)
     engine = engines.of_scheme(scheme)
     if engine is None or not engine.administration.marks:
@@ -85,7 +86,8 @@ def _engine_of(dsn: str) -> Engine:
 
 
 def leftovers() -> list[str]:
-    """Lists what a killed ironbench left behind and `cleanup` would stop or remove. Changes nothing."""
+    """Lists everything that `cleanup` would stop or remove because the ironbench process that started it was killed.
+    Changes nothing."""
     entries = register.entries()
     orphans = [entry for entry in entries if register.orphaned(entry)]
     in_memory = ideal.abandoned([entry.data for entry in entries if entry not in orphans])

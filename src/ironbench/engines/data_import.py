@@ -55,20 +55,21 @@ class RestoreResult:
     """Result of a restore."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
-    """The number of objects of each kind (`tables`, `indexes`, `constraints`, `rows`, …). The numbers were compared
-    with the dump's table of contents."""
+    """For each kind of object (`tables`, `indexes`, `constraints`, `rows`, …), the number of restored objects. The
+    numbers were compared with the dump's table of contents."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """The number of failed statements of each kind. No table, row, index or constraint depends on these statements."""
+    """For each kind of statement, the number of statements that failed. No table, row, index or constraint depends on
+    these statements."""
     without: str = ""
-    """Extensions that were skipped, in words."""
+    """Text that lists the extensions that were skipped."""
     has_end_mark: bool = True
-    """Whether the file has an end mark. Without one, a file that was cut off between two statements would look
-    complete."""
+    """Whether a mark at the end shows that the file is complete. A file without the mark may have been cut off between
+    two statements."""
 
 
 class DataImport:
     dumps: str = ""
-    """Dump formats that the engine can import, in words; "" if it imports no dumps."""
+    """Text that lists the dump formats that the engine can import. It is "" if the engine imports no dumps."""
     setup: bool = False
     """Whether the engine can run the user's SQL files."""
     databases: bool = False
@@ -87,12 +88,13 @@ class DataImport:
         )
 
     def version(self, system: System) -> str:
-        """Returns the version of the server that ironbench would start; "" if the system does not determine it."""
+        """Returns the version of the server that ironbench would start. Returns "" if the system does not determine
+        it."""
         return ""
 
     def examined_setup(self, file: Path, dump: Path | None = None) -> None:
         """Raises InputError if the SQL file is incomplete or has effects outside the database. `dump`: the dump that is
-        loaded before it."""
+        loaded before the SQL file."""
 
     def examined_script(self, name: str, commands: Sequence[str]) -> None:
         """Raises InputError if an SQL command of a script would have effects outside the database."""
@@ -106,12 +108,12 @@ class DataImport:
         return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Runs an SQL file after `dump`. Returns the failed statements as in `RestoreResult.left_out`. Raises a
-        FailureError that names the failed statement and the reason."""
+        """Runs an SQL file in the database into which `dump` was restored. Returns the number of failed statements as
+        in `RestoreResult.left_out`. Raises a FailureError that names the failed statement and the reason."""
         return {}
 
     def hint(self, session: Session, error: FailureError) -> str:
-        """Returns a hint for a query that the database refuses; "" if there is none."""
+        """Returns a hint for a query that the database refuses. Returns "" if there is none."""
         return ""
 
     def finish_load(self, session: Session) -> None:
@@ -120,9 +122,9 @@ class DataImport:
         raise NotImplementedError
 
     def template_of(self, dsn: str) -> tuple[str, str]:
-        """Returns the name of the user's database in a DSN, and the DSN of another database on the same server.
-        Connections to that other database can copy the user's database. Returns "" and the DSN itself if there is no
-        database to copy."""
+        """Returns the name of the user's database in a DSN, and a DSN of another database on the same server. The
+        user's database must be copied through a connection to the other database. Returns "" and the unchanged DSN if
+        there is no database to copy."""
         return "", dsn
 
     def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
@@ -137,11 +139,12 @@ class Copy:
     name: str
     bytes: int
     how: str
-    """How the copy was created, in words for the record."""
+    """Text for the record that says how the copy was created."""
 
 
 class DatabaseCopies:
-    """Databases that ironbench creates, names and drops on an existing server. ironbench changes nothing else there."""
+    """The databases that ironbench creates on an existing server. ironbench chooses their names and drops them. It
+    changes nothing else on the server."""
 
     _session: ServerSession[Any, Any]
 
@@ -155,11 +158,13 @@ class DatabaseCopies:
         self._session.reconnect()
 
     def kept(self, key: str) -> Copy | None:
-        """Returns the complete database with these data from an earlier run; None if there is no such database."""
+        """Returns the complete database that an earlier run created with these data. Returns None if there is no such
+        database."""
         raise NotImplementedError
 
     def abandoned(self) -> Mapping[str, int]:
-        """Returns incomplete databases and trial copies that are known to be unused: name → bytes."""
+        """Returns databases of ironbench that are known to be unused. These are incomplete databases and copies for
+        trials. The result maps each name to a size in bytes."""
         return {}
 
     def new(self, key: str, template: str = "") -> Copy:
@@ -184,6 +189,6 @@ class DatabaseCopies:
         raise NotImplementedError
 
     def state(self, template: str) -> str:
-        """Returns a fingerprint that changes when the contents of the database change. Raises InputError if the
-        database does not exist."""
+        """Returns a fingerprint that changes when the contents of the database `template` change. Raises InputError if
+        the database does not exist."""
         raise NotImplementedError

@@ -1,6 +1,7 @@
 """Differences in SQL between engines. The defaults are standard SQL (ISO/IEC 9075-11).
 
-Longer SQL texts that differ are files of the workloads, distinguished by suffix: `schema.ENGINE.sql`.
+Longer SQL texts are files of the workloads. A file for one engine has the engine's name as a suffix:
+`schema.ENGINE.sql`.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ class Dialect:
     true: tuple[str, ...] = ("1", "t", "true")
     """Texts by which query results represent a true value."""
     kinds: Mapping[str, str] = {}
-    """The name of each kind of relation, by the code that the `non_tables` query returns."""
+    """Maps each code in the result of the `non_tables` query to the name of a kind of relation."""
     begin: str = "begin"
-    """Statement that begins a transaction of statements that are sent together; "" if such statements always form a
-    transaction."""
+    """Statement that begins a transaction of statements that are sent together. It is "" if statements that are sent
+    together always form a transaction."""
 
     identity: str = "generated always as identity"
     """Column constraint for values that the engine generates."""
 
     json: str = "json"
-    """Type of a column that stores JSON documents whose fields are accessed."""
+    """Type of a column for JSON documents. Statements access the fields of these documents."""
 
     def transaction(self, isolation: str) -> str:
         """Returns the statement that begins a transaction at an isolation level, such as `read committed`. Engines with
@@ -54,7 +55,8 @@ class Dialect:
         )
 
     def non_tables(self, tables: Sequence[str]) -> str:
-        """Returns a query for the name and kind of relations that have a name in `tables` but are not tables."""
+        """Returns a query for relations that have a name in `tables` but are not tables. The query returns their names
+        and kinds."""
         return (
             "select table_name, lower(table_type) from information_schema.tables "
             f"where table_type <> 'BASE TABLE' and table_name in ({listed(tables)}) order by table_name"
@@ -66,7 +68,7 @@ class Dialect:
         return self.database_size()
 
     def database_size(self) -> str:
-        """Returns a query for the size in bytes of the session's database; "" if the size is not used."""
+        """Returns a query for the size in bytes of the session's database. Returns "" if the size is not used."""
         return ""
 
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
@@ -83,11 +85,12 @@ class Dialect:
         return "checkpoint"
 
     def emptied(self, table: str) -> Sequence[str]:
-        """Returns statements that empty a table and reset its generated values."""
+        """Returns statements that empty a table. The statements also reset the values that the engine generates for the
+        table."""
         return [f"truncate table {table}"]
 
     def copy(self, table: str) -> str:
-        """Returns the statement that starts copying rows in COPY's text format into a table (`copy_in`)."""
+        """Returns a COPY statement for loading rows into a table (`copy_in`). The rows are in COPY's text format."""
         return f"COPY {table} FROM STDIN"
 
     def compressed(self, table: str) -> str:
@@ -96,12 +99,12 @@ class Dialect:
         raise NotImplementedError
 
     def json_value(self, document: str, name: str) -> str:
-        """Returns an expression for the text of a field of a JSON object. Is called only for engines for which a
+        """Returns an expression for the text in a field of a JSON object. Is called only for engines for which a
         workload has a JSON column."""
         return f"json_value({document}, concat('$.', {name}))"
 
     def with_json_value(self, document: str, name: str, value: str) -> str:
-        """Returns an expression for a copy of a JSON object in which a field has a new text. Is called only for engines
+        """Returns an expression for a copy of a JSON object with a new text in one field. Is called only for engines
         for which a workload has a JSON column."""
         return f"json_set({document}, concat('$.', {name}), {value})"
 

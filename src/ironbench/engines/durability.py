@@ -11,7 +11,7 @@ OFF, ON = ("off", "0", "false", "no"), ("on", "1", "true", "yes")
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """Values of a setting with which data can be lost."""
+    """Values of one setting with which an event, such as a crash, can lose data."""
 
     setting: str
     values: tuple[str, ...]
@@ -21,11 +21,11 @@ class Hazard:
     loss: str
     """What may be lost: a key of `LOSSES` in `report/wording/storage.py`."""
     needs: str = ""
-    """A setting that must be on for the loss to be possible; "" if there is no such setting."""
+    """Another setting that must be on for the loss to be possible. It is "" if there is no such setting."""
 
 
 class Loss(NamedTuple):
-    """A server's setting whose value allows data to be lost. In records, it is part of a note."""
+    """A setting of a server with a value that can lose data. Notes in records contain such settings."""
 
     setting: str
     value: str

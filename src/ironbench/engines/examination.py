@@ -1,9 +1,10 @@
-"""Examines a database for hidden problems: what was found, what it means, the fix, and the SQL that shows it.
+"""Examines a database for hidden problems. A finding says what was found, what it means, how to fix it, and which SQL
+shows it.
 
-The checks are functions in a package of the engine's folder, registered with the engine's `Examination`. A check has
-one statement, which a user can repeat. The function receives the statement's rows, and returns one finding, several, or
-None if there is nothing to report. The function's docstring describes in one sentence what is examined. The statements
-run in read-only transactions with a timeout.
+Each engine with an examination has a package of check functions, which are registered with the engine's `Examination`.
+A check has one SQL statement, so that a user can repeat the check. The function receives the rows of the statement. It
+returns one finding or several, or None if there is nothing to report. The function's docstring says in one sentence
+what is examined. The statements run in read-only transactions with a timeout.
 """
 
 from __future__ import annotations
@@ -50,13 +51,13 @@ class ExaminedServer:
 Readings = CheckResult | Iterable[CheckResult] | None
 Inspection = Callable[[Sequence[Row], ExaminedServer], Readings]
 Query = str | Callable[[ExaminedServer], str]
-"""A statement, or a function that returns the statement for a server; "" if the server's version lacks the
-information."""
+"""The statement of a check, or a function that returns the statement for a server. The statement is "" if the server's
+version lacks the information."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeededPrivilege:
-    """A privilege that a role needs to see the objects of other roles."""
+    """A privilege without which a role cannot see the objects of other roles."""
 
     name: str
     grant: str
@@ -79,8 +80,8 @@ class Examination:
     def __init__(
         self, package: str, areas: Sequence[str], server: Callable[[Session], ExaminedServer], wrapped: str = "{}"
     ) -> None:
-        """Creates the examination. `package`: contains the modules with the checks. `wrapped`: format of a statement
-        that prevents changes."""
+        """Creates the examination. `package`: package whose modules contain the checks. `wrapped`: format that turns a
+        statement into one that cannot make changes."""
         self._package, self._areas, self._server, self._wrapped = package, tuple(areas), server, wrapped
         self._probes: dict[str, DatabaseProbe] = {}
 
@@ -180,7 +181,7 @@ _FULL, _NEARLY = 0.95, 0.8
 
 
 def connections_reading(used: int, most: int, remedy: str) -> CheckResult:
-    """Reports the number of connections in use, compared with the maximum."""
+    """Returns a finding that compares the number of used connections with the maximum."""
     seen = f"{counted(used, 'connection')} of {most}"
     if used < _NEARLY * most:
         return ok(seen)
@@ -190,5 +191,5 @@ def connections_reading(used: int, most: int, remedy: str) -> CheckResult:
 
 
 def memory_bytes(session: Session) -> int | None:
-    """Returns the memory of the server's machine; None if the server runs on another machine."""
+    """Returns the memory of the server's machine. Returns None if the server runs on another machine."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if session.processes() else None

@@ -1,4 +1,4 @@
-"""Checks for an existing server that are common to all engines. ironbench does not configure such a server."""
+"""Checks of an existing server. All engines share these checks. ironbench does not configure such a server."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def validated_existing(
 
 
 def refuse_configuring(system: System, way: str = "") -> None:
-    """Raises InputError for an option that would change the server of a DSN. `way`: how a setting can be varied with
-    this engine."""
+    """Raises InputError if the system has a DSN and an option that would configure the server. `way`: hint on how to
+    vary a setting of an existing server with this engine."""
     settings = written("system.set")
     for option, is_set in (
         (settings, system.settings),
@@ -71,6 +71,6 @@ def refuse_configuring(system: System, way: str = "") -> None:
 
 
 def _control(system: System) -> str:
-    """Returns a hint that names the missing options for controlling the server over ssh."""
+    """Returns a hint that names the options that the user must add to control the server over ssh."""
     server = "" if system.server else f"{written('system.server', 'ssh://user@host')} and "
     return f"add {server}{written('system.control', 'ssh')}"

@@ -1,13 +1,13 @@
-"""Places parts of a system (`--ideal`) where they take almost no time, in order to measure how much time they cost.
+"""Places parts of a system (`--ideal`) where they take almost no time. This shows how much time the parts cost.
 
-`log` and `temp` are placed in a directory in memory (tmpfs(5)) that belongs to one data directory. The directory is
-removed together with the server: when the server stops, when its owner dies (by the guard), or by `ironbench cleanup`.
+`log` and `temp` are placed in a directory in memory (tmpfs(5)). Each data directory has its own directory in memory.
+This directory is removed when the server stops, by the guard when the server's owner dies, or by `ironbench cleanup`.
 Syncing a WAL in memory is a system call that returns at once, so only the engine's own work for the WAL remains.
 
 Files in memory count towards a limit on the server's memory. If the limit were raised by their maximum size, the server
 would cache data in the unused part. With a limit, `log` and `temp` are therefore placed on zero-latency devices
-(`devices.arrange.zero_latency`), whose memory belongs to another process. Where devices cannot be emulated, the limit
-is raised, and the study does not attribute a gain to the part (`study.ceiling`).
+(`devices.arrange.zero_latency`), whose memory belongs to another process. If devices cannot be emulated, the limit is
+raised, and the study does not attribute a gain to the part (`study.ceiling`).
 
 For `data`, the engine's cache is made larger than the data. An ideal `client` changes only the load (`plan.resolve`).
 """
@@ -38,8 +38,8 @@ TEMP_BYTES = 1 << 30
 """Memory that must be available for temporary files. Statements that need more fail as if the disk were full."""
 GROWTH = 1.25
 ROOM_BYTES = 256 << 20
-"""Extra size of the engine's cache, which is `GROWTH` times the current size of the data plus `ROOM_BYTES`: tables
-grow, and catalogs need buffers."""
+"""Reserve in the size of the engine's cache. The cache has `GROWTH` times the current size of the data plus
+`ROOM_BYTES`, because tables grow and catalogs need buffers."""
 MOST_OF_MEMORY = 0.7
 """Fraction of the available memory that may be used. The engine, the clients and the page cache need the rest."""
 
@@ -58,8 +58,9 @@ def arranged(system: System, data: str, needed: Mapping[str, int], cache: str) -
     """Returns the system with its zero-latency parts in memory. Raises InputError if there is too little memory.
     Creates nothing.
 
-    `needed`: part that needs a directory in memory → maximum size of this directory in bytes (see `in_memory`).
-    `cache`: the cache setting that a zero-latency `data` replaces (see `with_cache`).
+    `needed`: for each part that needs a directory in memory, the maximum size of the directory in bytes (see
+    `in_memory`). `cache`: name of the engine's cache setting. If `data` is zero-latency, the user's value of this
+    setting is dropped (see `with_cache`).
     """
     for part, count in needed.items():
         where = directory(data, part)
@@ -100,8 +101,8 @@ def directories(system: System) -> tuple[str, ...]:
 
 
 def directory(data: str, role: str) -> str:
-    """Returns the directory of a zero-latency role for a data directory. Raises InputError if no file system in memory
-    is writable."""
+    """Returns the directory in memory in which a data directory keeps a zero-latency part. Raises InputError if there
+    is no writable file system in memory."""
     if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK | os.X_OK) and _is_memory(MEMORY)):
         raise InputError(
             written("system.ideal", role),
@@ -118,10 +119,11 @@ def root(data: str) -> Path:
 
 
 def claim(data: str) -> None:
-    """Creates the directory and writes the path of the data directory into it, so that directories left in memory can
-    be identified. Raises InputError.
+    """Creates the directory in memory and writes the path of its data directory into it. `ironbench cleanup` uses the
+    path to identify the directory later.
 
-    Every user may write to `MEMORY`, and the name is predictable: a directory of that name may belong to another user.
+    Raises InputError if the directory belongs to another user. This is possible because every user may write to
+    `MEMORY` and the name is predictable.
     """
     ours = root(data)
     ours.mkdir(mode=0o755, exist_ok=True)

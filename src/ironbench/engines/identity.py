@@ -23,7 +23,7 @@ class Identity:
     """Prefix for each command of the server."""
     uid: int | None = None
     gid: int | None = None
-    """Group that owns the server's directories; None: the group of the user who creates them."""
+    """Group that owns the server's directories. None means the group of the user who creates them."""
 
     def give(self, *paths: Path) -> None:
         """Makes the server's user the owner of directories that ironbench created for the server."""
@@ -32,8 +32,8 @@ class Identity:
                 os.chown(path, self.uid, self.gid)
 
     def give_tree(self, root: Path) -> None:
-        """Changes the owner of a whole directory tree that an earlier run gave to a different user. Has an effect only
-        as root."""
+        """Makes the server's user the owner of a whole directory tree. An earlier run may have given the tree to a
+        different user. Has an effect only as root."""
         uid = os.geteuid() if self.uid is None else self.uid
         gid = os.getegid() if self.gid is None else self.gid
         if os.geteuid() != 0 or root.stat().st_uid == uid:
@@ -56,8 +56,8 @@ def choose(program: str, title: str, forbidden: frozenset[str] = frozenset()) ->
     `title`: name of the server in messages. `forbidden`: mechanisms to skip, for tests.
     """
     if os.geteuid() != 0:
-        # initdb looks up the name of its user, and in a container ironbench may run with a uid that has no name.
-        # Servers that need no name start even if user namespaces are not available.
+        # initdb looks up the name of its user, but in a container, ironbench may run with a uid that has no name. The
+        # server then runs in a user namespace. If that is not possible, servers that need no name still start.
         return next((way for way in _named_otherwise() if _trial(way, program) is None), Identity("own user"))
     reasons = []
     for candidate in _ways_for_root():
@@ -87,10 +87,10 @@ _USUAL = 1000
 
 
 def _in_a_namespace() -> Identity:
-    """Returns an identity that maps the current user to a user with a name, because the server looks the name up.
-    Owners and permissions of files do not change; the server only sees a different uid."""
-    # This uid owns everything that the namespace does not map (user_namespaces(7)), so files of other users would look
-    # like the server's own.
+    """Returns an identity that maps the current user to a uid with a name, because the server looks up its name. Only
+    the server sees the new uid. The owners and permissions of files do not change."""
+    # The server must not run as `nobody`. In a user namespace, all files of users that are not mapped belong to
+    # `nobody` (user_namespaces(7)), so the server would take these files for its own.
     nobody = 65534
     known = [user.pw_uid for user in pwd.getpwall() if user.pw_uid not in (0, nobody)]
     uid = known[0] if known and _USUAL not in known else _USUAL
@@ -104,7 +104,8 @@ def _ways_for_root() -> list[Identity]:
     except KeyError:
         return ways
     become = ("setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups")
-    # Other users usually have no access to root's home directory, including an installation and data in it.
+    # An installation or data in root's home directory is usually not accessible to other users. This identity can read
+    # them nevertheless.
     reader = (*become, "--inh-caps=+dac_override", "--ambient-caps=+dac_override")
     ways.append(Identity(UNPRIVILEGED_READER, reader, nobody.pw_uid, nobody.pw_gid))
     ways.append(Identity(UNPRIVILEGED, become, nobody.pw_uid, nobody.pw_gid))

@@ -19,8 +19,8 @@ from ironbench.host.copies import CopyResult
 from ironbench.model.system import System
 
 NOTE = "restored.json"
-"""Name of a file beside the database. The file contains the name of the snapshot from which the database was restored,
-and the inode of the database file, so that a replaced database file is detected."""
+"""Name of a file next to the database file. It contains the snapshot from which the database was restored, and the
+inode of the database file. The inode shows whether the database file was replaced since."""
 _LOGS = ("-wal", "-journal", ".wal")
 """Suffixes of the WAL files and journals of SQLite and DuckDB."""
 _LARGEST_SETUP = 1 << 28
@@ -36,9 +36,9 @@ class LibraryEngine(Engine, ABC):
     file: str
     """Name of the database file."""
     version: str
-    """Part of the library's version that is contained in the name of the default directory."""
+    """Version in the name of the default directory."""
     beside_data: Mapping[str, str]
-    """For each role for which the engine cannot have a separate directory, the reason."""
+    """For each role that cannot have its own directory with this engine, the reason."""
     never_ideal: Mapping[str, str]
     """For each part that cannot be made zero-latency, the reason."""
 

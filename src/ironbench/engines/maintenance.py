@@ -48,8 +48,8 @@ class IndexState:
 
 
 def answering(session: Session) -> Callable[[], None]:
-    """Returns a function that raises FailureError if the server of `session` does not answer. Without this check, a
-    program that uses a paused server would never end."""
+    """Returns a function that raises FailureError if the server of `session` does not answer. A caller checks the
+    server with it while a program uses the server. Otherwise, the program would wait forever for a paused server."""
     return session.require_answer if isinstance(session, RemoteSession) else lambda: None
 
 
@@ -101,8 +101,8 @@ class MaintenanceOperations(Protocol):
         ...
 
     def replayed(self, system: System, session: Session, backup: Path) -> Program | None:
-        """Returns a command that loads a backup into the server that runs on the data directory from `unpack`; None if
-        the files are already complete."""
+        """Returns a command that loads a backup into a running server, whose data directory `unpack` created. Returns
+        None if the data directory is already complete."""
         ...
 
     def make_dead_tuples(self, session: Session, table: str, percent: int) -> None:
@@ -111,7 +111,7 @@ class MaintenanceOperations(Protocol):
         ...
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:
-        """Returns the number of pages of a newly written table with wide rows."""
+        """Returns the number of pages that a table with wide rows has immediately after it was written."""
         ...
 
     def table_state(self, session: Session, table: str) -> TableState: ...

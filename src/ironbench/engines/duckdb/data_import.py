@@ -33,7 +33,8 @@ class DuckdbDataImport(DataImport):
         place_file(system, dump, FILE)
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
-        """Reads every column once, because DuckDB verifies the checksum of each block when it reads it."""
+        """Checks that the file is undamaged. Reads every column once, because DuckDB verifies the checksum of a block
+        only when it reads the block."""
         tables = session.query(
             "select format('\"{}\".\"{}\"', replace(schema_name, '\"', '\"\"'), replace(table_name, '\"', '\"\"')) "
             "from duckdb_tables() where not internal and database_name = current_database()"
@@ -48,8 +49,8 @@ class DuckdbDataImport(DataImport):
         return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Runs the SQL file without access to other files, because other files are not part of the data's content
-        key."""
+        """Runs the SQL file. The statements cannot access other files, because the content key of the data covers only
+        the SQL file and the dump."""
         text = setup_text(file)
         session.query("set enable_external_access = false")
         try:
@@ -61,7 +62,7 @@ class DuckdbDataImport(DataImport):
                 hint = "load the data into a DuckDB database file, and use that as the dump"
             raise FailureError(str(file), cause, hint) from None
         finally:
-            session.restart()  # enable_external_access can be enabled again only in a new process
+            session.restart()  # only a new process can enable enable_external_access again
         return {}
 
     def finish_load(self, session: Session) -> None:

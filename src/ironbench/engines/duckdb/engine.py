@@ -48,8 +48,8 @@ class DuckdbDialect(Dialect):
         return "EXPLAIN ANALYZE " if measured else "EXPLAIN "
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Parses the boxes of a plan. The name of a table is in one of the three lines below the first line of its
-        box."""
+        """Returns the steps of a plan, which DuckDB draws as boxes. The first line of a box names the step. One of the
+        next three lines may name its table."""
         lines = plan.splitlines()
         for number, line in enumerate(lines):
             for head in _BOX.finditer(line):

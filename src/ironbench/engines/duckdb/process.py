@@ -1,8 +1,8 @@
 """DuckDB's child process, and the parent's connections to it.
 
-The process opens the database and serves connections. After an `OpenRequest` and its answer, every byte on its channel
-carries one end of a connection's socket pair (SCM_RIGHTS, unix(7)), so there is no socket path to which other programs
-could connect. Every connection is a cursor with its own thread.
+The process opens the database and serves connections. The first message on its channel is an `OpenRequest`, which the
+process answers. Then every byte on the channel carries a socket for a new connection (SCM_RIGHTS, unix(7)). There is no
+socket path to which other programs could connect. Every connection is a DuckDB cursor with its own thread.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def main(parent: Channel) -> None:
 
 
 _NOT_FOR_LOADING = ("memory_limit", "max_memory", "threads", "worker_threads")
-"""Limits of the system under test. They do not apply to loading, which is not measured."""
+"""Limits that apply only to trials. Loading is not measured, so it runs without them."""
 
 
 def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
         database = duckdb.connect(plan["engine"]["path"], config={**settings, "threads": str(workers)})
         # Pieces finish in any order. Without insertion order, each thread writes its own row groups.
         database.execute("set preserve_insertion_order = false")
-        # Cursors end with their threads, because an open cursor would keep the database open.
+        # An open cursor would keep the database open, so each cursor ends with its thread.
         together(
             [partial(_work, database.cursor(), plan, generator, waiting, progress, failures) for _ in range(workers)]
         )

@@ -23,13 +23,14 @@ _T = TypeVar("_T")
 
 
 class DuckdbSession(SessionDefaults):
-    """A session that starts the process on first use, and a new process after `restart`. DuckDB has no counters."""
+    """A session that starts the process when it is first used. After `restart`, it starts a new process. DuckDB has no
+    counters."""
 
     engine = "duckdb"
 
     def __init__(self, system: System, folder: Path, temp: Path, lock: int, entry: register.RegisterEntry) -> None:
-        """Creates the session. `lock`: file descriptor that locks the data directory; `entry`: the register's entry.
-        `stop` releases both. Raises FailureError."""
+        """Creates the session. `lock`: file descriptor that locks the data directory. `entry`: entry of the database in
+        the register. `stop` releases the lock and ends the entry. Raises FailureError."""
         self._system = system
         self._folder = folder
         self._temp = temp / TEMP
@@ -55,8 +56,8 @@ class DuckdbSession(SessionDefaults):
         return self._attempt(lambda connection: connection.copy_in(sql, data))
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        """Returns the target for the core, after ending the process: only one process may have the file open, and the
-        caller needs the file next."""
+        """Ends the process, and returns the target for the core. The process must end because only one process may have
+        the file open, and the core opens the file next."""
         self.restart()
         packages = package_folder()
         return {
@@ -130,7 +131,7 @@ class DuckdbSession(SessionDefaults):
             raise FailureError("DuckDB", "the session was stopped")
         if self._process is None:
             if self._entry.groups:
-                copies.sync(self._folder)  # pages that were read outside the group would not be charged to the group
+                copies.sync(self._folder)  # cached pages would not be charged to the group, so they are evicted
                 copies.evict(self._folder)
             begin = OpenRequest(str(self._folder / FILE), self._settings, tuple(self._system.server_cpus or ()))
             self._process = DuckdbProcess(begin, self.within())

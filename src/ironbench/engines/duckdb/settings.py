@@ -29,7 +29,7 @@ _SAME = {
 }
 LEAST_MEMORY_BYTES = 32 << 20
 SHARE_OF_LIMIT = 0.8
-"""Fraction of the process's memory limit that DuckDB's memory_limit is set to. DuckDB's default is also 80% of the
+"""Value of DuckDB's memory_limit as a fraction of the process's memory limit. By default, DuckDB also uses 80% of the
 machine's memory."""
 
 

@@ -19,8 +19,8 @@ class DuckdbFailure:
         self.sqlstate = code_of(error)
         self.cause = str(error)
         self.lasting = self.sqlstate in LASTING
-        # Of two conflicting writers, the later one fails immediately (duckdb.org, "Concurrency": optimistic concurrency
-        # control).
+        # DuckDB uses optimistic concurrency control. If two transactions write conflicting changes, the later change
+        # fails at once, and its transaction can be retried (duckdb.org, "Concurrency").
         self.retryable = self.sqlstate == "Transaction" and "onflict" in self.cause
 
 
@@ -28,8 +28,7 @@ class DuckdbClient:
     """A client's cursor, which is a separate connection to the same database."""
 
     inside = True
-    """Whether the engine executes statements in the calling thread, possibly with the help of other threads of the
-    process."""
+    """Whether the engine executes statements in the calling thread. Other threads of the process may help."""
 
     def __init__(self, cursor: Any, commands: Sequence[Command]) -> None:
         self._cursor = cursor
@@ -41,7 +40,7 @@ class DuckdbClient:
         import duckdb
 
         if not isinstance(error, duckdb.Error):
-            raise error  # a bug in ironbench, which would occur repeatedly
+            raise error  # a bug in ironbench: a retry would cause it again
         return DuckdbFailure(error)
 
     def rollback(self) -> None:
