@@ -17,8 +17,8 @@ from ironbench.model.secrets import hidden
 
 T = TypeVar("T")
 _LONGEST = 1 << 16
-"""Maximum length of a message in characters, because a server may answer with megabytes. Passwords are hidden after
-truncation, including a password that is truncated."""
+"""Maximum length of a message in characters. A server may answer with megabytes. Messages are truncated before
+passwords are hidden. A password that was cut off at the end is hidden as well."""
 
 
 class IronbenchError(Exception):
@@ -27,7 +27,8 @@ class IronbenchError(Exception):
 
     exit_code = 1
     code = "error"
-    """Code of the note that records this error as the cause of a trial's status. Decisions use this code."""
+    """Code of the error. If the error is recorded as the cause of a trial's status, the note has this code. Decisions
+    use the code, not the text."""
     sqlstate = ""
     """SQLSTATE, if the error comes from a database server."""
     number = 0
@@ -57,7 +58,8 @@ class InputError(IronbenchError):
 
 
 class MistakesError(InputError):
-    """Several mistakes in one input, so that the user can correct all at once."""
+    """One input contains several mistakes. They are reported together, so that the user can correct all of them at
+    once."""
 
     def __init__(self, mistakes: Sequence[InputError]) -> None:
         lines = [f"\n  - {one}" + (f" ({one.hint})" if one.hint else "") for one in mistakes]
@@ -107,7 +109,7 @@ class EntryRefusedError(FailureError):
 
     dn = ""
     change = "add"
-    """The refused change: `modify`, `delete` or `rename`; for a refused entry: `add`."""
+    """What the server refused: `add` for an entry, or `modify`, `delete` or `rename` for a change."""
 
 
 class UnwrittenError(FailureError):
@@ -135,7 +137,9 @@ def in_a_file() -> Iterator[None]:
 
 def written(field: str, value: object = "") -> str:
     """Returns a field as the user types it: `--memory 1GB` on the command line, or `system.memory = 1GB` in a lab file.
-    For a table, `value` is a key, or a key with a value: `--set work_mem=1GB`, or `system.set.work_mem=1GB`.
+
+    If the field is a table (`_TABLES`), `value` is a key of the table, or a key with its value. Examples are `--set
+    work_mem=1GB` and `system.set.work_mem=1GB`.
     """
     if _IN_A_FILE.get():
         between = "." if field in _TABLES else " = "
@@ -166,9 +170,9 @@ def similar(name: str, known: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: list[str], closest_first: bool = False) -> str:
-    """Returns a hint with the known names that are most similar to `name`. If none is similar, the hint lists all
-    names, in alphabetical order or with the most similar first. If there are more than `MANY_NAMES` names, the hint
-    lists only the most similar."""
+    """Returns a hint with the known names that are similar to `name`. If none is similar, the hint lists all known
+    names in alphabetical order, or with the closest name first if `closest_first` is true. A hint lists at most
+    `MANY_NAMES` names. If there are more, it lists the closest ones."""
     import difflib
 
     if hint := similar(name, known):

@@ -49,7 +49,7 @@ class Printer:
             return
         if self._stderr is None:
             return
-        with suppress(OSError, ValueError):  # ironbench continues if stderr is closed
+        with suppress(OSError, ValueError):  # a closed stderr does not end ironbench
             self._stderr.write(text + "\n")
             self._stderr.flush()
 

@@ -1,7 +1,6 @@
-"""Entry point of the program. Prints the page for `--help` without the parser, because importing the parser would take
-too long (0.13 s of 0.18 s). All other command lines are passed to the parser. `make docs` generates the page from the
-parser, and a test compares the two.
-"""
+"""Entry point of the program. All command lines except `--help` are passed to the parser. For `--help`, a stored page
+is printed, because importing the parser would take 0.13 s of 0.18 s. `make docs` generates the page from the parser. A
+test checks that the page is up to date."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ def main() -> None:
 
         streams.prepare()
         written = False
-        with suppress(OSError, FailureError):  # stdout has no space left or is closed
+        with suppress(OSError, FailureError):  # stdout is full or closed; `written` stays false
             sys.stdout.write(HELP.read_text(encoding="utf-8"))
             sys.stdout.flush()
             written = True

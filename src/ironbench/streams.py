@@ -37,7 +37,7 @@ def unwritten(error: Exception) -> FailureError:
 
 
 def prepare() -> None:
-    """Prevents encoding errors: on a stream whose encoding lacks a character, a similar ASCII character is printed
+    """Prevents encoding errors. If the encoding of a stream lacks a character, a similar ASCII character is printed
     instead."""
     if sys.stdout is None:
         sys.stdout = cast(TextIO, _Closed())

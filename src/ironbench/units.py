@@ -87,7 +87,7 @@ def exact(count: int) -> str:
 
 
 TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-"""Units of time, each with the smallest number of seconds that is formatted in this unit. 110 s, for example, is
+"""Units of time. Each has the smallest number of seconds that is formatted in this unit. For example, 110 s is
 formatted in seconds, and 120 s as 2.00 min."""
 DECIMAL = (*((name, float(factor)) for name, factor in reversed(_DECIMAL.items())), ("B", 1.0))
 BINARY = (*((name, float(factor)) for name, factor in reversed(_BINARY.items())), ("B", 1.0))
@@ -100,8 +100,8 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def places(value: float, digits: int) -> int:
-    """Returns the number of decimals with which a value other than zero has `digits` significant digits; negative if
-    digits before the decimal point are rounded."""
+    """Returns the number of decimals with which a value has `digits` significant digits. The number is negative if
+    digits before the decimal point are rounded. `value` must not be zero."""
     exponent = int(f"{value:.{digits - 1}e}".rpartition("e")[2])  # exponent after rounding: 999.9 → 1.00e+03
     return digits - 1 - exponent
 
@@ -129,7 +129,7 @@ def scaled(value: float, units: Sequence[tuple[str, float]]) -> str:
 
 
 def chosen(value: float, units: Sequence[tuple[str, float]]) -> tuple[str, float]:
-    """Returns the largest unit that is not larger than `value`, and its factor."""
+    """Returns the largest unit in which `value` is at least 1, as the name of the unit and its factor."""
     if value == 0:
         return next((name, factor) for name, factor in units if factor == 1.0)
     for name, factor in units:
@@ -177,9 +177,8 @@ _IOPS = re.compile(r"\biops=(\d+)([KMGT])(B?)(?=[,)])")
 
 def device(expression: str) -> str:
     """Formats a device expression for display, with the IOPS as a plain number: `aws-io2(iops=32KB)` becomes
-    `aws-io2(iops=32000)`. In the normal form of an expression, every number is written like a size. Records contain the
-    normal form, so that old and new records do not differ.
-    """
+    `aws-io2(iops=32000)`. Records contain the normal form of the expression, in which every number is written like a
+    size. The normal form is not changed, so that new records are the same as old ones."""
 
     def number(found: re.Match[str]) -> str:
         power = "KMGT".index(found[2]) + 1

@@ -64,8 +64,8 @@ def in_percent(share: float, limits: Sequence[float] = ()) -> str:
 
 
 def percents(share: float, signed: bool = False, limits: Sequence[float] = ()) -> str:
-    """Formats a share like `in_percent`, but without the unit: as a whole number from 10%, and below 10% with two
-    significant digits. Sampling and repeats are not more precise than this."""
+    """Formats a share like `in_percent`, but without the unit. Shares of at least 10% are formatted as whole numbers,
+    and smaller ones with two significant digits. Measurements are not more precise than this."""
     value, sign = share * 100, "+" if signed else ""
     if not signed and 0 < value < 0.01:
         return "< 0.01"

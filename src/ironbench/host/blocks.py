@@ -21,7 +21,7 @@ def read_block(name: str, tree: Tree) -> Block:
     return Block(
         name=name,
         number=tree.read(f"{base}/dev") or "",
-        # This file counts sectors of 512 bytes, whatever the device's sector size is.
+        # The file `size` always counts sectors of 512 bytes, even if the device has larger sectors.
         size_bytes=(tree.integer(f"{base}/size") or 0) * 512,
         model=tree.read(f"{base}/device/model")
         or tree.read(f"{base}/dm/name")
@@ -36,8 +36,8 @@ def read_block(name: str, tree: Tree) -> Block:
 
 
 def down_to_drives(name: str, tree: Tree) -> list[str]:
-    """Returns the names in /sys/block of a device and of the devices that it consists of, down to the drives. For a
-    logical volume on a partition, the result includes the drive of the partition."""
+    """Returns the name of a device in /sys/block, and the names of all devices below it. Partitions are replaced by
+    their drives: for a logical volume on a partition, the result is the volume and the drive."""
     whole = _whole(name, tree)
     parts = tree.names(f"/sys/block/{whole}/slaves")
     return [whole, *(below for part in parts for below in down_to_drives(part, tree))]

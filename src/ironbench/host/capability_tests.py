@@ -62,8 +62,8 @@ class LocalCapabilityTests:
         return None
 
     def wake_ups(self) -> list[float]:
-        # Without this call, the kernel may delay wake-ups by 50 µs (timer slack, prctl(2)). The core makes the same
-        # call.
+        # By default, the kernel may delay wake-ups by 50 µs (timer slack, prctl(2)). The core also sets the timer slack
+        # to 1 ns.
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
         late = []

@@ -19,8 +19,8 @@ _V2_MEMORY = ("memory.max", "memory.current")
 
 
 def read_limits(tree: Tree) -> Limits:
-    """Returns the limits that apply to this process: for each resource, the smallest limit of its group and of the
-    group's ancestors."""
+    """Returns the limits that apply to this process. For each resource, this is the smallest of the limits that are set
+    for the process's group or for one of the group's ancestors."""
     groups = own_groups(tree)
     mounts = [mount for mount in all_mounts(tree) if mount.kind in ("cgroup", "cgroup2")]
     cpu_list = _cpu_list(tree)
@@ -41,8 +41,8 @@ def read_limits(tree: Tree) -> Limits:
 
 
 def memory_left(tree: Tree) -> int | None:
-    """Returns how many bytes of memory this process may still allocate before its group or an ancestor of the group
-    reaches its limit; None if none of them has a limit.
+    """Returns how many bytes of memory this process may still allocate before its group, or an ancestor of the group,
+    reaches its limit. Returns None if there is no limit.
 
     Cached files count as free, because the kernel reclaims them before it refuses memory
     (Documentation/admin-guide/cgroup-v2.rst, "Memory").
@@ -84,8 +84,8 @@ def own_groups(tree: Tree) -> dict[str, str]:
 
 
 def own_group_at(tree: Tree, mount: str, group: str) -> str:
-    """Returns the directory of this process's group. In a container, `group` may be the path outside the container,
-    while the group itself is mounted at `mount`; then returns `mount`."""
+    """Returns the directory of this process's group: `group` below `mount`, or `mount` if this directory does not
+    exist. In a container, `group` may be a path outside the container. The group itself is then mounted at `mount`."""
     inside = f"{mount.rstrip('/')}/{group.strip('/')}".rstrip("/")
     return inside if tree.exists(inside) else mount
 
@@ -126,8 +126,8 @@ def _least(values: Sequence[_N | None]) -> _N | None:
 
 
 _COUNTER = "oom_kill "
-"""Name of the line in /proc/vmstat with the number of processes that the out-of-memory killer has killed, including
-those in control groups (Linux 4.13, mm/oom_kill.c)."""
+"""Start of a line in /proc/vmstat. The line contains the number of processes that the out-of-memory killer has killed,
+both on the whole machine and in control groups (since Linux 4.13, mm/oom_kill.c)."""
 
 
 class OutOfMemoryKills:

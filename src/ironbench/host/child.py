@@ -1,10 +1,11 @@
 """Child processes of ironbench: how ironbench starts them, communicates with them, and learns how they ended.
 
 A child runs `main(parent)` of one module under `python -I -S`, which starts fast and ignores the user's packages and
-environment variables. The child's standard input is one end of a socket pair that carries frames in both directions: a
-message (JSON) and bytes. End of file means that the other process has ended, in whatever way; the child then exits. The
-parent-death signal would not be enough, because it fires as soon as the *thread* that started the process ends
-(prctl(2)).
+environment variables. The child's standard input is one end of a socket pair. Both processes send frames over it. A
+frame consists of a message (JSON) and of bytes.
+
+When one process ends, the other one reads the end of the file. The child then exits. The parent-death signal is not
+suitable for this, because it is already sent when the *thread* that started the child ends (prctl(2)).
 
 Parent and child both import this module, so it uses only the standard library.
 """
@@ -63,7 +64,7 @@ class Channel:
             self.send(message, data)
 
     def receive(self) -> tuple[Any, bytes] | None:
-        """Returns the next frame; None if the other process has ended, even in the middle of a frame."""
+        """Returns the next frame. Returns None if the other process has ended, even if it sent a part of a frame."""
         head = self._exactly(_LENGTHS.size)
         if head is None:
             return None
@@ -112,18 +113,18 @@ class Child(Channel):
         keep_open: Sequence[int] = (),
     ) -> None:
         """Starts the child. `module`: the child runs the module's `main`. `subject`: subject of error messages.
-        `within`: words before the child's command.
+        `within`: a command that runs the child's command, such as a program that enters a control group.
 
-        `log`: file for standard output and error; None: a file in memory. `packages`: folders in which the child finds
-        additional packages. `keep_open`: inherited file descriptors (locks).
+        `log`: file for standard output and error. If it is None, a file in memory is used. `packages`: folders in which
+        the child finds additional packages. `keep_open`: file descriptors that the child inherits, such as locks.
         """
         self.subject = subject
-        # These folders come after the standard library on the path: they also contain other packages, which must
-        # not replace modules of the standard library.
+        # The folders are added at the end of the module path. They may contain packages that must not replace modules
+        # of the standard library.
         code = _CODE.format(packages=[_PACKAGES, *packages], module=module)
         # This process does not keep the log open, because the log may be on a file system that must be unmounted.
         self._log = log or Path(f"/proc/self/fd/{self._unnamed()}")
-        written = self._log.open("ab")  # children of the child also write to the file
+        written = self._log.open("ab")  # append: children of the child write to the file too
         self._log_start = written.tell()
         ours, theirs = socket.socketpair()
         super().__init__(ours)
@@ -134,7 +135,8 @@ class Child(Channel):
                 stdout=written,
                 stderr=written,
                 pass_fds=keep_open,
-                start_new_session=True,  # Ctrl-C in the terminal reaches only this process, which passes it on
+                # Ctrl-C in the terminal does not reach the child. This process tells the child to stop.
+                start_new_session=True,
                 cwd="/",
             )
 
@@ -143,7 +145,8 @@ class Child(Channel):
         return self.process.pid
 
     def ask(self, message: Any, data: bytes = b"") -> dict[str, Any]:
-        """Sends a request and returns the answer; {} if the child has ended. If the answer is an error, raises it."""
+        """Sends a request and returns the answer. Returns {} if the child has ended. Raises the error if the answer is
+        one."""
         try:
             self.send(message, data)
             frame = self.receive()
@@ -164,8 +167,8 @@ class Child(Channel):
             return "", ""
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
         if lines := self._tail():
-            # The report of a crash starts with its cause, and a stack trace follows. The report of an exception
-            # ends with its message.
+            # After a crash, the first line is the cause and a stack trace follows. After an exception, the last line is
+            # the message.
             return how, f"last output: {lines[0 if code < 0 else -1].strip()}"
         if code == -signal.SIGKILL:
             return how, "the kernel kills the largest process when memory runs out (see dmesg)"

@@ -33,14 +33,14 @@ class ChildChannel:
         self._asking = threading.Lock()
         self._columns: list[str] = []
         self._awaited = 0
-        """Number of the request whose answer a caller awaits; 0 if there is none.
+        """Number of the request whose answer a caller awaits. It is 0 if no caller waits.
 
-        The number is cleared before `_answered` grows, and `cancel` reads it only once, so that a request sent in
-        advance is never cancelled by mistake.
+        A request that was sent in advance must not be cancelled by mistake. Therefore, this number is set to 0 before
+        `_answered` is increased, and `cancel` reads it only once.
         """
         self._answered = 0
         self._announced: dict[str, Any] | None = None
-        """Request that was sent in advance, whose answer no caller awaits yet."""
+        """Request that was sent in advance. No caller awaits its answer yet."""
 
     def measure(self, sql: str) -> tuple[int, float, float]:
         rows, submitted_s, answered_s = self._ask({"measure": sql})["measured"]
@@ -104,7 +104,8 @@ class ChildChannel:
                 raise self._died() from error
             except KeyboardInterrupt:
                 self._announced = None
-                # ends the child, because its answer would be taken as the answer to the next request
+                # Closing the connection ends the child. Otherwise, its answer would be taken as the answer to the next
+                # request.
                 self._channel.close()
                 raise
             finally:
@@ -120,7 +121,7 @@ class ChildChannel:
     def _let_go(self, patience_s: float | None = None) -> None:
         """Cancels the request sent in advance, and receives its answer.
 
-        If the process does not answer within `patience_s`, no further request may follow.
+        If the process does not answer within `patience_s`, the caller must not send further requests.
         """
         if self._announced is not None:
             self._announced = None
@@ -131,10 +132,10 @@ class ChildChannel:
 
 
 def measured(cursor: Any, sql: str, rows_at_once: int) -> tuple[int, float, float]:
-    """Executes a statement for `measure`. Returns the number of rows, which are discarded, and the times of submission
-    and completion.
+    """Executes a statement for `measure` and discards its rows. Returns the number of rows, the time of submission, and
+    the time of completion.
 
-    Times are on the clock that all processes share (CLOCK_MONOTONIC, clock_gettime(2)).
+    The times are read from CLOCK_MONOTONIC (clock_gettime(2)), which is the same for all processes.
     """
     rows = 0
     submitted_s = time.perf_counter()
@@ -151,7 +152,7 @@ class Served:
         self, channel: Channel, done: Callable[[dict[str, Any], bytes], dict[str, Any]], interrupt: Callable[[], None]
     ) -> None:
         """Creates the end of the connection that answers requests. `done` answers a request. `interrupt` makes `done`
-        raise an exception. Another thread calls it repeatedly until `done` ends."""
+        raise an exception. Another thread calls `interrupt` repeatedly until `done` ends."""
         self._channel = channel
         self._done = done
         self._interrupt = interrupt
@@ -188,7 +189,7 @@ class Served:
             try:
                 self._number += 1
                 self._working = True
-                self.raise_cancelled()  # the request may have been cancelled before it started
+                self.raise_cancelled()  # for a request that was cancelled before it started
                 return self._done(message, data)
             finally:
                 self._working = False

@@ -28,8 +28,8 @@ class CommandEnd:
     """How a command ended."""
 
     status: int | None
-    """Exit status. A negative status is the number of the signal that ended the command. None: ironbench stopped the
-    command, or it never ran."""
+    """Exit status. If a signal ended the command, this is the negative number of the signal. None if ironbench stopped
+    the command, or if the command never ran."""
     took_s: float
     output: str = ""
     """Standard output and standard error of the command, without passwords."""
@@ -64,12 +64,12 @@ def run(
                     stderr=output,
                     cwd=folder,
                     env=os.environ | dict(environment),
-                    start_new_session=True,  # commands cannot prompt on the terminal, and Ctrl-C reaches only ironbench
+                    start_new_session=True,  # no prompts on the terminal, and no Ctrl-C from it
                 )
                 begun(processes.identify(shell.pid))
         except BaseException as error:
             if shell is not None:
-                _end(shell)  # interrupted, or `begun` failed: no other code would wait for the shell
+                _end(shell)  # after an interrupt or an error in `begun`, no other code ends the shell
             elif isinstance(error, OSError):
                 return CommandEnd(None, 0.0, cause=f"cannot be run in {folder}: {error.strerror or error}")
             raise
@@ -104,8 +104,8 @@ def _stopped(shell: subprocess.Popen[bytes], output: Path, deadline: float, limi
     pause_s = 0.001
     try:
         while True:
-            # An interrupt inside `poll` could leave its lock held (CPython 3.11, `Popen._internal_poll`), so that no
-            # later wait would return.
+            # Interrupts are delayed here. An interrupt inside `poll` could leave the lock of `poll` held (CPython 3.11,
+            # `Popen._internal_poll`). Later calls of `wait` would then never return.
             with processes.interrupt_held():
                 if shell.poll() is not None:
                     return ""

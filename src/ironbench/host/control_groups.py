@@ -38,8 +38,8 @@ class ParentGroup:
 
 
 def parent(tree: Tree | None = None) -> ParentGroup:
-    """Returns the group below which groups that limit memory can be created. Raises InputError if this kernel or
-    container does not allow this."""
+    """Returns the group below which ironbench can create groups with a memory limit. Raises InputError if the kernel or
+    the container does not allow such groups."""
     tree = tree or Tree()
     groups = own_groups(tree)
     mounts = all_mounts(tree)
@@ -87,8 +87,8 @@ def chosen(tree: Tree | None = None) -> Path:
 
 
 def freezing(within: Sequence[str]) -> Path | None:
-    """Returns the path of a group with which a server can be paused: the version 2 group in which it already runs
-    (`within`), or a new group. Returns None if no group can be created."""
+    """Returns the path of a control group for pausing a server. If one of the server's groups (`within`) has version 2,
+    returns this group. Otherwise, returns the path of a new group. Returns None if no group can be created."""
     tree = Tree()
     if unified := next((Path(one) for one in within if version(Path(one)) == "v2"), None):
         return unified

@@ -88,14 +88,17 @@ def failure(target: Path, error: OSError) -> FailureError:
 def sync(directory: Path) -> None:
     """Writes all dirty data of the directory's file system to its device. Raises FailureError.
 
-    A single syncfs(2) replaces an fsync(2) for each of a thousand files; it reports write errors since Linux 5.8.
+    One call of syncfs(2) replaces thousands of calls of fsync(2), one for each file. syncfs(2) reports write errors
+    since Linux 5.8.
     """
     _sync(os.open(directory, os.O_RDONLY | os.O_DIRECTORY), directory)
 
 
 def sync_from_outside(directory: Path) -> bool:
-    """Syncs like `sync`, for a directory that may belong to another user: opens the directory's nearest ancestor on the
-    same file system that this process may open.
+    """Syncs the file system of a directory that may belong to another user.
+
+    A file system can be synced through any of its directories. If this process may not open the directory itself, it
+    opens the nearest ancestor that is on the same file system and that it may open.
 
     Returns False if there is no such ancestor, or if the file system cannot be determined. Raises FailureError.
     """
@@ -125,8 +128,8 @@ def _sync(fd: int, directory: Path) -> None:
 
 
 def put(aside: Path, place: Path) -> None:
-    """Syncs a finished copy and renames it to its final name. After a crash, a complete copy exists under one of the
-    two names."""
+    """Syncs a finished copy and renames it to its final name. If the machine crashes, a complete copy exists under the
+    old or the new name."""
     sync(aside if aside.is_dir() else aside.parent)
     aside.rename(place)
     fd = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -298,7 +301,7 @@ def _span(old: int, new: int, begin: int, end: int, stop: threading.Event) -> No
         # Linux 5.3 to 5.18 return 0 on some file systems although nothing was copied (copy_file_range(2), BUGS).
         copied = copied or _sent(old, new, begin, size)
         if copied == 0:
-            return  # the file was truncated in the meantime
+            return  # the file was truncated while it was copied
         # Writeback starts now, so that the device works while the next part is copied.
         _libc().sync_file_range(new, ctypes.c_int64(begin), ctypes.c_int64(copied), _WRITE)
         begin += copied

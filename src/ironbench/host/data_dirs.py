@@ -21,7 +21,7 @@ MARKER = "ironbench.json"
 _ASIDE = re.compile(rf"{re.escape(MARKER)}\.\d+\.tmp")
 LOCK = "ironbench.lock"
 _OF_THE_FILE_SYSTEM = {"lost+found"}
-"""Entries that a new file system has in its root directory."""
+"""Files that are already present in the root directory of a new file system."""
 
 
 def default(engine: str, version: str, environ: Mapping[str, str] = os.environ) -> Path:
@@ -75,8 +75,9 @@ def check(path: str, role: str) -> str:
     there = space.existing(place)
     if not there.is_dir():
         raise InputError(subject, f"{there} is not a directory", "use another directory")
-    try:  # checking permissions is not enough: root may write everywhere unless the file system forbids it
-        # creates an unnamed file (O_TMPFILE), if the file system supports that
+    # The permissions are not sufficient: root has all permissions, even on a read-only file system.
+    try:
+        # The file has no name (O_TMPFILE) if the file system supports such files.
         tempfile.TemporaryFile(dir=there).close()
     except OSError as error:
         cause = f"{there} is not writable ({error.strerror})"
@@ -132,7 +133,8 @@ def lock(place: Path) -> int:
             "cleanup` if that process was killed",
         ) from None
     except OSError:
-        return fd  # a file system without locks: only the check for running servers protects the directory
+        # On a file system without locks, only the check for running servers protects the directory.
+        return fd
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
     return fd
@@ -150,7 +152,7 @@ def use(place: Path) -> None:
         return
     release(place)
     descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    with contextlib.suppress(OSError):  # a file system without locks
+    with contextlib.suppress(OSError):  # not all file systems have locks
         fcntl.flock(descriptor, fcntl.LOCK_SH)
     _used[name] = descriptor
 
@@ -196,5 +198,6 @@ def _entries(place: Path) -> list[str]:
 
 
 def _of_a_claim(path: Path) -> bool:
-    """Returns whether the file was left by an interrupted `claim`: a temporary marker, or an empty one."""
+    """Returns whether the file was left behind by an interrupted `claim`. Such a file is a temporary marker or an empty
+    marker."""
     return _ASIDE.fullmatch(path.name) is not None or (path.name == MARKER and path.lstat().st_size == 0)

@@ -37,8 +37,8 @@ class Detached:
     ) -> None:
         """Starts the program. Raises FailureError.
 
-        `status`: the file for the program's exit status; its error is written to a file in the same directory.
-        `keep_open`: descriptors that the program inherits, such as locks.
+        `status`: path of the file for the program's exit status. The file for the program's error is in the same
+        directory. `keep_open`: descriptors that the program inherits, such as locks.
         """
         for left in (status, _failure_file(status)):  # left by an earlier start
             left.unlink(missing_ok=True)
@@ -64,8 +64,8 @@ class Detached:
 
 
 def status_of(path: Path) -> int | None:
-    """Returns the exit status. None: the program is still running, or was killed together with the shell that waited
-    for it."""
+    """Returns the exit status. Returns None if the program is still running, or if it was killed together with the
+    shell that waited for it."""
     try:
         return int(path.read_text().strip())
     except (OSError, ValueError):

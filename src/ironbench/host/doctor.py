@@ -46,7 +46,7 @@ def probe(area: str, name: str) -> Callable[[Inspection], Inspection]:
 
 
 def probes() -> tuple[Probe, ...]:
-    """Returns every check, by area, and within an area in the order of the modules."""
+    """Returns every check. The checks are sorted by area, and the checks of an area by the name of their module."""
     from ironbench.host import probes as package
 
     for module in iter_modules(package.__path__):

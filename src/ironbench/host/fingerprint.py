@@ -25,7 +25,7 @@ def fingerprint(root: Path = Path("/")) -> Machine:
 
 
 def of_tree(tree: Tree) -> Machine:
-    """Reads the fingerprint from /proc, /sys and /etc. Never fails: unknown values are None, 0 or empty."""
+    """Reads the fingerprint from /proc, /sys and /etc. Never raises an error. Unknown values are None, 0 or empty."""
     memory = tree.table("/proc/meminfo")
     return Machine(
         cpu=_cpu(tree),
@@ -149,8 +149,8 @@ _VIRTUAL = (
     *("QEMU", "KVM", "KubeVirt", "VMware", "VirtualBox", "Xen", "Virtual Machine", "Bochs", "Parallels", "BHYVE"),
     *("Google Compute", "OpenStack", "Amazon EC2", "Alibaba Cloud ECS", "vServer", "Apple Virtualization"),
 )
-"""Words that occur in the firmware of virtual machines (systemd: src/basic/virt.c). A processor flag for virtual
-machines exists only on x86."""
+"""Words that occur in the firmware of virtual machines (systemd: src/basic/virt.c). They are needed because only x86
+has a processor flag that marks a virtual machine."""
 _METAL = ".metal"
 """Part of the product name of Amazon's bare-metal instances, such as `m7g.metal`."""
 

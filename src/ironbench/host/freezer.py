@@ -32,10 +32,10 @@ class Freezer:
 
     server: ProcessId
     group: Path | None
-    """Control group of the server and its child processes; None: SIGSTOP is used."""
+    """Control group of the server and its child processes. If it is None, SIGSTOP is used."""
     _stopped: set[ProcessId] = field(default_factory=set)
-    """Processes stopped with SIGSTOP. If their server is killed while they are stopped, they are no longer its children
-    and would never resume."""
+    """Processes that were stopped with SIGSTOP. They must be resumed even if their server was killed. They are stored
+    because they are no longer children of the server then."""
 
     @property
     def how(self) -> str:
@@ -94,7 +94,7 @@ class Freezer:
 
     def _frozen(self) -> bool:
         if self.group is None:
-            # The list of children is complete only after the server has stopped, so the server is checked first.
+            # The server is checked first, because it may start further children until it has stopped.
             if self.server.alive() and processes.state(self.server.pid) not in _STOPPED:
                 return False
             states = [processes.state(pid) for pid in _tree(self.server)]
@@ -108,10 +108,10 @@ class Freezer:
 
 
 def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
-    """Resumes everything that is frozen, whether by a control group or by SIGSTOP. `groups`: control groups of any
-    kind."""
+    """Resumes all processes of a server, whether they are frozen by a control group or stopped by SIGSTOP. `groups`:
+    the server's control groups. Groups that cannot freeze processes are ignored."""
     for group in map(Path, groups):
-        with contextlib.suppress(OSError):  # the group is not a freezer, or was deleted
+        with contextlib.suppress(OSError):  # the group cannot freeze processes, or was deleted
             _write(group, "THAWED", "0")
     if server is not None and server.alive():
         for pid in _tree(server):
@@ -120,8 +120,7 @@ def thaw(groups: Iterable[str], server: ProcessId | None) -> None:
 
 
 def _unusable(group: Path, error: OSError) -> FailureError:
-    """Returns the error for a control group that could be used when the server entered it, but can no longer be read or
-    written."""
+    """Returns the error for a control group that can no longer be read or written, although the server entered it."""
     hint = "do not change control groups named ironbench-…; `ironbench cleanup` resumes and stops their processes"
     return FailureError(f"control group {group}", error.strerror or str(error), hint)
 

@@ -25,7 +25,8 @@ class CapabilityTests(Protocol):
     def loop_device(self) -> str | None: ...
     def user_namespace(self) -> str | None: ...
     def profiles(self, kind: str) -> Sequence[Restriction]:
-        """Returns what prevents sampling stacks of this kind (`cpu` or `wait`); empty if sampling works."""
+        """Returns the reasons why stacks of this kind (`cpu` or `wait`) cannot be sampled. The result is empty if
+        sampling works."""
         ...
 
     def cgroup(self, directory: Path) -> str | None:
@@ -51,7 +52,7 @@ class Counters:
     """Counters of the machine at one time."""
 
     cpu: dict[str, int]
-    """Clock ticks of all cores, by kind."""
+    """For each kind of CPU time, such as `idle`, the clock ticks of all cores together."""
     processes: dict[int, tuple[str, int]]
     """For each process id: the name of the process, and the clock ticks of CPU time that the process has used."""
     swapped_pages: int
@@ -95,8 +96,8 @@ class HostView:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The block devices that contain the directories, and the devices that these consist of, down to the drives.
-        Each device is listed once."""
+        """The block devices that contain the directories, and all devices below them down to the drives. Each device is
+        listed once."""
         by_name: dict[str, Block] = {}
         for place in self.places:
             if place.block is not None:
@@ -105,8 +106,8 @@ class HostView:
         return tuple(by_name.values())
 
     def share_of_time(self, kind: str) -> float:
-        """Returns the share of all cores' time that the kernel counted as one kind, such as `idle`, while the machine
-        was watched."""
+        """Returns the fraction of one kind of CPU time, such as `idle`, in the total time of all cores while the
+        machine was watched."""
         total = sum(self.after.cpu.values()) - sum(self.before.cpu.values())
         return (self.after.cpu.get(kind, 0) - self.before.cpu.get(kind, 0)) / total if total > 0 else 0.0
 

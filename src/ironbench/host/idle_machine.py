@@ -35,7 +35,8 @@ class Activity:
 
     @property
     def above_limits(self) -> dict[str, float]:
-        """Values that exceed their limits; 0 for values that do not. Empty if the machine is idle."""
+        """The activity of the machine, with 0 for each value that is within its limit. The dict is empty if no value
+        exceeds its limit, which means that the machine is idle."""
         moving = self.device_bytes_per_s > DEVICE_BYTES_PER_S
         found = {
             "busy": self.busy if self.busy > BUSY else 0.0,
@@ -104,15 +105,15 @@ def _read(tree: Tree, at_s: float) -> _Counters:
 
 
 def _devices(tree: Tree) -> tuple[int, int]:
-    """Returns sectors read and written, and requests in flight, of whole devices. Partitions are excluded because they
-    would be counted twice."""
+    """Returns the number of sectors read and written, and the number of requests in flight. Only whole devices are
+    counted, because the counters of a device include those of its partitions."""
     sectors = in_flight = 0
     for line in (tree.read("/proc/diskstats") or "").splitlines():
         words = line.split()
         if len(words) < 12 or not tree.exists(f"/sys/block/{words[2].replace('/', '!')}"):
             continue
         if tree.names(f"/sys/block/{words[2].replace('/', '!')}/slaves"):
-            continue  # a composite device, whose component devices are already counted
+            continue  # the devices below this device are already counted
         sectors += int(words[5]) + int(words[9])
         in_flight += int(words[11])
     return sectors, in_flight

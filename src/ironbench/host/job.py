@@ -20,7 +20,7 @@ from ironbench.host.child import ORPHANED, STOP_S, Channel, Child, answer, raise
 _TELL_S = 0.1
 _LOOK_S = 0.05
 _PATIENCE_S = 30.0
-"""Seconds that a load has to stop its current work after its parent has died."""
+"""Seconds that a child process that loads data has to stop after its parent has died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ def run(
     """Runs the call in a child process and returns its result. Raises the error of the call, or `call.death` if the
     child dies.
 
-    `show` is called with the state several times a second, in another thread. `stopping` and Ctrl-C end the call early.
-    After the first Ctrl-C, the partial result is returned if `keep` is set; otherwise KeyboardInterrupt is raised after
-    the child has ended.
+    `show` is called with the state several times a second, in another thread. The call ends early if `stopping` returns
+    true or the user presses Ctrl-C. After the first Ctrl-C, the partial result is returned if `keep` is set. Without
+    `keep`, KeyboardInterrupt is raised after the child has ended.
     """
     child = Child(__name__, call.subject, within=where.within, log=where.log)
     answers = _Answers(child, show)
@@ -94,8 +94,8 @@ class _Answers(threading.Thread):
         super().__init__(name="child-answers", daemon=True)
         self.result: bytes | None = None
         self.last: dict[str, Any] = {}
-        # Does not use `is_alive`: after Ctrl-C interrupts a `join`, the thread counts as ended (CPython 3.11,
-        # gh-90882).
+        # This event is used instead of `is_alive`. If Ctrl-C interrupts a `join`, `is_alive` returns false although the
+        # thread still runs (CPython 3.11, gh-90882).
         self.ended = threading.Event()
         self._child = child
         self._show = show
@@ -137,7 +137,8 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tupl
 
 
 def _imported(by: dict[str, str]) -> Any:
-    """Imports a module of an engine, after adding the folder of the packages that it needs to the path."""
+    """Imports a module of an engine. First adds the folder with the packages that the module needs to the module
+    path."""
     sys.path.append(by["packages"])
     return importlib.import_module(by["module"])
 
@@ -154,7 +155,8 @@ class _ChildDrive:
         self.stop = self._progress.stop
 
     def state(self) -> Any:
-        """Returns the progress of the trial, including the seconds that have not been sent yet."""
+        """Returns the progress of the trial. Of the finished seconds, it contains only those that were not sent
+        before."""
         passed = self._progress.seconds(self._sent)
         self._sent += len(passed)
         return (
@@ -172,8 +174,8 @@ class _ChildDrive:
 
 
 class _Load:
-    """Loads a large amount of generated data; the text pool of the generator alone takes 300 MB. An engine may provide
-    its own loader."""
+    """Loads a large amount of generated data. This is done in a child process because the generator's text pool takes
+    300 MB. An engine may provide its own loader."""
 
     patience_s = _PATIENCE_S
 

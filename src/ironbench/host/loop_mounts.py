@@ -33,9 +33,9 @@ def loops(folder: Path) -> list[Loop]:
         try:
             backing = path.read_text().rstrip("\n")
         except OSError:
-            continue  # the device was detached in the meantime
-        # The kernel appends this text to the name of a deleted file. Files of a FUSE file system whose process died
-        # also count as deleted.
+            continue  # the device has just been detached
+        # The kernel appends ` (deleted)` to the name of a deleted file. It also does so for a file of a FUSE file
+        # system whose process has died.
         if Path(backing.removesuffix(" (deleted)")).is_relative_to(folder):
             ours.append(Loop(f"/dev/{path.parts[-3]}", backing))
     return ours
@@ -81,7 +81,8 @@ def unmount(point: Path, patience_s: float) -> None:
 
 
 def take_apart(folder: Path, patience_s: float) -> list[str]:
-    """Unmounts and detaches everything backed by files in `folder`; returns one line for each failure."""
+    """Unmounts and detaches all loop devices that are backed by files in `folder`. Returns one line for each
+    failure."""
     left = []
     for loop in loops(folder):
         try:

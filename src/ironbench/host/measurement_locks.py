@@ -1,10 +1,14 @@
-"""Locks that allow one queued lab at a time on a machine, and none while a command in a terminal measures.
+"""Locks that keep queued labs from disturbing other measurements. On one machine, at most one queued lab runs at a
+time, and none starts while a command in a terminal measures.
 
-A command in a terminal never waits for a lab, because its user wants to run it now. The queue waits for both. There are
-therefore two locks: commands in terminals share one while they measure; a queued lab takes the other exclusively, and
-only while no terminal shares the first. With one lock, a terminal command started during a queued lab could not take
-any lock, and the next lab would start during the command. The lock files belong to the user, so different users do not
-see each other.
+A command in a terminal never waits for a queued lab, because its user wants to run it now. The queue waits for commands
+in terminals and for its other labs. This requires two locks:
+
+Commands in terminals share the first lock while they measure. A queued lab holds the second lock exclusively. It takes
+the second lock only if no command holds the first one. A single lock would not work: a command that is started during a
+queued lab could not take the lock, so the next lab would start during the command.
+
+The lock files belong to the user. Labs and commands of other users are therefore not noticed.
 """
 
 from __future__ import annotations
@@ -31,9 +35,10 @@ def shared(say: Callable[[str], object]) -> Iterator[None]:
     with contextlib.ExitStack() as held:
         beside = False
         if not os.environ.get(QUEUED):
-            # measuring is allowed even if lock files cannot be created
+            # If the lock files cannot be created, the command measures without locks.
             with contextlib.suppress(OSError, IronbenchError):
-                # The queue takes this lock exclusively, but only for the moment at which it starts a lab.
+                # This call hardly ever waits: the queue holds the lock exclusively only while it checks whether it can
+                # start a lab.
                 fcntl.flock(held.enter_context(_opened(_TERMINALS)), fcntl.LOCK_SH)
                 with _opened(_QUEUED_LAB) as lab:
                     beside = not _locked(lab, fcntl.LOCK_SH)
@@ -72,5 +77,5 @@ def _locked(descriptor: int, kind: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return True  # a file system without locks
+        return True  # the file system has no locks
     return True

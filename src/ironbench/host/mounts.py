@@ -54,7 +54,8 @@ def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
         on_block = major not in ("0", _LOOP_MAJOR)
         if not on_block and mount.kind not in _BLOCKLESS:
             continue
-        if mount.source.startswith("/dev/loop"):  # a btrfs on a loop device also has an anonymous number
+        # The device number does not reveal all loop devices, because a btrfs on a loop device has an anonymous number.
+        if mount.source.startswith("/dev/loop"):
             continue
         if mount.path.startswith((*_NO_DATABASES, *_TEMPORARY)) or (mount.kind in _MEMORY and "ro" in mount.options):
             continue
@@ -63,7 +64,7 @@ def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
 
 
 def mount_of(directory: str | Path, mounts: tuple[Mount, ...]) -> Mount | None:
-    """Returns the mount that contains `directory` (absolute; the caller has resolved links)."""
+    """Returns the mount that contains `directory`. The path must be absolute and must not contain symbolic links."""
     path = Path(directory)
     best: Mount | None = None
     for mount in mounts:
@@ -81,9 +82,10 @@ def is_network(mount: Mount) -> bool:
 
 
 def device_number(mount: Mount, tree: Tree) -> str | None:
-    """Returns `major:minor` of the block device below a mount; None if there is no such device (memory, network, ZFS).
+    """Returns the number `major:minor` of the block device that contains a mounted file system. Returns None if there
+    is no such device, as for file systems in memory, on a network, or of ZFS.
 
-    btrfs and bcachefs give their mounts an anonymous number, so their device is found by the mount's source.
+    The mounts of btrfs and bcachefs have an anonymous number, so their device is found by the source of the mount.
     """
     if not mount.number.startswith("0:"):
         return mount.number
@@ -102,15 +104,16 @@ def device_number(mount: Mount, tree: Tree) -> str | None:
 
 
 def emulated(number: str, tree: Tree) -> Path | None:
-    """Returns the partition of an emulated device that backs a block device; None for block devices that are not
-    emulated."""
+    """Returns the file that backs a block device if this file is a partition of an emulated device. Returns None for
+    block devices that are not emulated."""
     backing = tree.read(f"/sys/dev/block/{number}/loop/backing_file")
     partition = Path(backing) if backing else None
     return partition if partition and tree.exists(str(partition.with_name(COUNTERS))) else None
 
 
 def block_name(number: str, tree: Tree) -> str | None:
-    """Returns the name of the whole disk in /sys/block for a device number, which may be the number of a partition."""
+    """Returns the name in /sys/block of the disk with this device number. For the number of a partition, returns the
+    name of its disk."""
     for name in tree.names("/sys/block"):
         if tree.read(f"/sys/block/{name}/dev") == number:
             return name

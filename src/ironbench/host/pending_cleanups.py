@@ -28,13 +28,13 @@ class PendingCleanup:
     """Id of the cleanup. Ids increase with time, and the latest cleanup runs first."""
     cleanup: str
     of: str
-    """Why the command runs, as in `Commands.of`."""
+    """What the command belongs to (`Commands.of`), for messages."""
     limit_s: float
     folder: str
     """Working directory of the command."""
     environment: Mapping[str, str]
     began: str
-    """The experiment that the command belongs to: the directory of a lab, or the series of a run."""
+    """The experiment that started the command: the directory of a lab, or the series of a run."""
     owner: ProcessId
     namespace: str
     """Namespace of process ids to which `owner` belongs."""
@@ -43,7 +43,8 @@ class PendingCleanup:
 
     @property
     def orphaned(self) -> bool:
-        """Whether the owner is dead. In another container's namespace, this is unknown and therefore false."""
+        """Whether the owner is dead. False if the owner runs in another container, because its state is unknown
+        then."""
         return self.namespace == processes.pid_namespace() and not self.owner.alive()
 
 
@@ -120,8 +121,8 @@ def orphans(began: str = "") -> list[PendingCleanup]:
 
 
 def end_prepare(pending: PendingCleanup) -> None:
-    """Ends a `prepare` command that is still running although its ironbench is dead, because its later changes could
-    not be undone."""
+    """Ends a `prepare` command that is still running although its ironbench is dead. Otherwise, it could make further
+    changes after the cleanup."""
     if pending.running is not None and pending.running.alive():
         processes.end_session(pending.running.pid, 2.0)
 

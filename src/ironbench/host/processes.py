@@ -60,7 +60,7 @@ class ProcessId:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """Returns the process with that id; None if there is no such process or it is a zombie."""
+    """Returns the process with this id. Returns None if there is no such process, or if it is a zombie."""
     fields = _stat(pid)
     if fields is None or fields[_STAT_STATE] in ("Z", "X"):
         return None
@@ -96,8 +96,8 @@ def below(pid: int) -> list[ProcessId]:
 
 
 def state(pid: int) -> str:
-    """Returns the state of a process as one letter of proc_pid_stat(5), such as `T` for stopped; "" if there is no such
-    process."""
+    """Returns the state of a process as a letter of proc_pid_stat(5): `T`, for example, means stopped. Returns "" if
+    there is no such process."""
     fields = _stat(pid)
     return "" if fields is None else fields[_STAT_STATE]
 
@@ -170,7 +170,8 @@ def command(pid: int) -> str:
 
 
 def working_in(directory: Path, *, below: bool = False) -> list[int]:
-    """Returns the processes whose working directory is `directory`. A database server works in its data directory.
+    """Returns the processes whose working directory is `directory`. This finds database servers, because the data
+    directory of a server is also its working directory.
 
     `below`: include subdirectories.
     """
@@ -187,7 +188,8 @@ def working_in(directory: Path, *, below: bool = False) -> list[int]:
 
 
 def pid_namespace() -> str:
-    """Returns an identifier of the process id namespace. Containers may share a directory but not their process ids."""
+    """Returns an identifier of the process id namespace. Two containers may share a directory, but the same process id
+    means different processes in them."""
     try:
         return str((PROC / "self" / "ns" / "pid").readlink())
     except OSError:
@@ -205,10 +207,11 @@ def end(process: ProcessId, gentle: int, patience_s: float, forceful: int = sign
 
 
 def end_session(leader: int, patience_s: float, reap: Callable[[], object] = lambda: None) -> None:
-    """Ends every process of the session that `leader` created, and their descendants in other sessions.
+    """Ends every process of the session that `leader` created. Also ends descendants of these processes in other
+    sessions.
 
-    The leader must be running, or must not have been waited for, so that its id has not been reused. If the leader is a
-    child of this process, `reap` waits for it.
+    The leader must be running or a zombie. Otherwise, its id may have been reused. If the leader is a child of this
+    process, `reap` must wait for it.
     """
     deadline = time.monotonic() + patience_s
     number: int = signal.SIGTERM
@@ -217,7 +220,7 @@ def end_session(leader: int, patience_s: float, reap: Callable[[], object] = lam
             one.signal(number)
         if time.monotonic() >= deadline:
             if number == signal.SIGKILL:
-                return  # processes of another user cannot be signalled
+                return  # the remaining processes belong to another user and cannot be ended
             number, deadline = signal.SIGKILL, time.monotonic() + patience_s
         time.sleep(0.02)
         reap()

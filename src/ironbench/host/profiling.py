@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ironbench.model.profile import WAIT
 
 OWN_ONLY = "only-own"
-"""Code of the restriction that only processes of the same user can be sampled."""
+"""Code of a restriction: only processes of the same user can be sampled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Restriction:
     """Reason why stacks cannot be sampled, or can be sampled only in some processes."""
 
     code: str
-    """Code of the sampler (`_core.available`)."""
+    """Code of the restriction, as the sampler reports it (`_core.available`)."""
     cause: str
     fix: str
 
@@ -37,8 +37,9 @@ _CAUSES = {
 }
 _FIX_CPU = f"run ironbench as root, or `sudo sysctl kernel.perf_event_paranoid=1`; {_CONTAINER}"
 _FIX_WAIT = f"run ironbench as root, or use `--profile cpu`; {_CONTAINER}"
-"""Fixes if `kernel.perf_event_paranoid` does not permit samples. Only root, or a process with CAP_PERFMON, may read the
-scheduler's tracepoints (Linux: Documentation/admin-guide/perf-security.rst)."""
+"""Fixes for samples that `kernel.perf_event_paranoid` does not permit. No setting permits `wait` samples to an ordinary
+user: they use tracepoints of the scheduler, which only root or a process with CAP_PERFMON may read (Linux:
+Documentation/admin-guide/perf-security.rst)."""
 
 
 def restrictions(kinds: Sequence[str]) -> tuple[Restriction, ...]:

@@ -39,8 +39,8 @@ def _begun(
 ) -> subprocess.Popen[Any]:
     """Starts a program that ends when this process ends and that leads a process group. Raises FailureError if the
     program cannot run."""
-    # A missing program is detected here, because setpriv(1), which ties the program to this process, would print a
-    # different message.
+    # The program is started by setpriv(1), which ties it to this process. setpriv(1) would report a missing program
+    # with a different message, so a missing program is detected here.
     if shutil.which(words[0], path=(os.environ if environment is None else environment).get("PATH")) is None:
         raise FailureError(words[0], "cannot be run: No such file or directory", f"is {words[0]} installed?")
     try:
@@ -53,7 +53,8 @@ def _begun(
             text=text,
             errors="replace" if text else None,
             cwd=folder,
-            process_group=0,  # Ctrl-C in the terminal reaches only this process, which passes it on
+            # Ctrl-C in the terminal does not reach the program. This process ends the program.
+            process_group=0,
         )
     except OSError as error:
         cause = f"cannot be run: {error.strerror or error}"
@@ -168,7 +169,7 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
     with tempfile.TemporaryFile() as messages:
         process = _begun(words, environment, stdin=subprocess.PIPE, stderr=messages, text=False)
         assert process.stdin is not None
-        with contextlib.suppress(OSError):  # not permitted: the default size is slower but works
+        with contextlib.suppress(OSError):  # without permission, the default size is used
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _AHEAD_BYTES)
         try:
             with contextlib.suppress(BrokenPipeError):  # the program has ended and printed the reason
@@ -280,11 +281,11 @@ def works(*words: str) -> bool:
 
 @cache
 def tied() -> tuple[str, ...]:
-    """Returns a command prefix that makes the kernel kill a program when its parent dies; empty if setpriv(1) lacks
-    this option, as in BusyBox.
+    """Returns a command prefix that makes the kernel kill a program when its parent dies. Returns an empty prefix if
+    setpriv(1) lacks this option, as in BusyBox.
 
-    Otherwise, a program could continue after its ironbench was killed, and change files that another ironbench uses by
-    then.
+    Without the prefix, a program could continue after its ironbench was killed. It could then change files that another
+    ironbench process uses.
     """
     words = ("setpriv", "--pdeathsig", "KILL")
     return words if works(*words, "true") else ()

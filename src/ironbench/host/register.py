@@ -48,20 +48,20 @@ class RegisterEntry:
     shared: tuple[str, ...] = ()
     """Segments of shared memory that remain if the server is killed."""
     shared_prefix: str = ""
-    """Prefix of the names of the server's shared memory; empty if no segment remains after the server is killed."""
+    """Prefix of the names of the server's shared memory segments. Empty if a killed server leaves no segment behind."""
     shared_mark: int = 0
-    """Magic number of the segment that lists other segments (`shared_memory.of`)."""
+    """Magic number that identifies the segment with a list of the server's other segments (see `shared_memory.of`)."""
     groups: tuple[str, ...] = ()
-    """Control groups in which the server runs. They are removed after the server has ended."""
+    """The server's control groups. They are removed after the server has ended."""
     namespace: str = ""
-    """Namespace of process ids to which the entry's process ids belong."""
+    """The process id namespace in which the entry's process ids are valid."""
     stop: int = signal.SIGINT
     """Signal that shuts the server down cleanly."""
 
 
 def directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Returns the directory of the register, and creates it if it is missing. Raises FailureError, also if the
-    directory belongs to another user."""
+    """Returns the directory of the register, and creates it if it is missing. Raises FailureError if this fails, or if
+    the directory belongs to another user."""
     base = environ.get("XDG_RUNTIME_DIR", "")
     usable = base.startswith("/") and os.path.isdir(base) and os.access(base, os.W_OK | os.X_OK)  # noqa: PTH112
     path = Path(base) / "ironbench" if usable else Path(f"/tmp/ironbench-{os.getuid()}")

@@ -20,9 +20,10 @@ from ironbench.errors import FailureError
 from ironbench.host.child import Channel, Child
 
 _COUNTERS_MS = 50
-"""Interval in milliseconds at which the counters are published when no observer needs more exact values."""
+"""Default interval in milliseconds at which the counters are published. An observer may request more exact values."""
 _MEASURED_S = 0.02
-"""Longest round-trip time, in seconds, of which the relay's own processing time is a noticeable part."""
+"""Maximum round-trip time in seconds for which the relay measures its own delay. With longer round trips, its own delay
+is negligible."""
 _MOST_THREADS = 4
 _CPUS_PER_THREAD = 4
 
@@ -55,7 +56,7 @@ class LatencyRelay:
         self.address = {"address": answer["address"], "token": token}
         """The `relay` section of a connection in a drive plan."""
         self.counters: str = answer["counters"]
-        """File with the relay's counters, as JSON: see `Counters` of the core."""
+        """Path of the file with the relay's counters as JSON (`Counters` in the core)."""
 
     @property
     def pid(self) -> int:
@@ -86,8 +87,8 @@ def main(parent: Channel) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     poller = select.poll()
     poller.register(parent.socket, select.POLLIN | select.POLLHUP)
-    # The socket alone does not show that the owner has died, because a forked copy of the owner may keep it open. On an
-    # error, only the socket is watched.
+    # The owner's process is watched in addition to the socket, because a forked copy of the owner may keep the socket
+    # open after the owner has died. If this is not possible, only the socket is watched.
     with contextlib.suppress(OSError):
         poller.register(os.pidfd_open(order["owner"]), select.POLLIN)
     relay = _core.Relay(json.dumps(order["order"]).encode())

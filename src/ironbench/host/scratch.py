@@ -25,8 +25,8 @@ bytes (unix(7))."""
 
 @contextmanager
 def folder(short: bool = False) -> Iterator[Path]:
-    """Creates a folder and deletes it at the end of the block. The process keeps a lock on the folder, which the kernel
-    releases even if the process is killed, so that `remove_abandoned` finds the folder.
+    """Creates a folder and deletes it at the end of the block. The process holds a lock on the folder. If the process
+    is killed, the kernel releases the lock. `remove_abandoned` recognises abandoned folders by this.
 
     `short`: ensure a short path.
     """

@@ -101,11 +101,11 @@ def main(parent: Channel) -> None:
     parent.tell({"pid": server.pid})
     patience_s = _watch(parent, server, woken, entry)
     if server.poll() is None:
-        entry = register.read(Path(order.entry)) or entry  # the owner may have added control groups in the meantime
+        entry = register.read(Path(order.entry)) or entry  # may contain new control groups
         freezer.thaw(() if entry is None else entry.groups, processes.identify(server.pid))
         _end(server, patience_s, Path(order.log), signal.SIGINT if entry is None else entry.stop)
     parent.tell({"ended": server.returncode})
-    # The entry is read again, because the owner has added the server's shared memory in the meantime.
+    # The entry is read again, because the owner adds the server's shared memory to it while the server runs.
     entry = register.read(Path(order.entry))
     if entry is not None:
         register.end(entry, patience_s=1.0)
@@ -165,10 +165,12 @@ def _end(server: subprocess.Popen[bytes], patience_s: float, log: Path, stop: in
 
 
 def _ended(server: subprocess.Popen[bytes], wait_s: float, log: Path, log_bytes: int) -> bool:
-    """Waits until the server ends. Gives up early if the server cannot end.
+    """Waits until the server ends, but no longer than `wait_s`. Returns early if the log shows that the server cannot
+    end.
 
-    PostgreSQL retries a final checkpoint endlessly when the disk is full, and a fast shutdown during crash recovery
-    leaves PostgreSQL 18 waiting for I/O workers that are never stopped. `log_bytes`: size of the log before the stop.
+    There are two such cases. If the disk is full, PostgreSQL repeats its last checkpoint endlessly. If PostgreSQL 18 is
+    shut down during crash recovery, it waits for I/O workers that are never stopped. `log_bytes`: size of the log
+    before the server was told to stop.
     """
     deadline = time.monotonic() + wait_s
     while (left := deadline - time.monotonic()) > 0:

@@ -14,21 +14,25 @@ from pathlib import Path
 
 _POSIX = re.compile(r"/dev/shm/[\w.]+")
 _SYSV = re.compile(r"(\d+)\s+/SYSV([0-9a-f]{8})")
-"""Pattern of a System V segment in /proc/PID/maps, where the inode of the segment is its identifier (ipc/shm.c)."""
+"""Pattern of a System V segment in /proc/PID/maps. The column for the inode contains the identifier of the segment
+(ipc/shm.c)."""
 _IPC_RMID = 0
 _PATIENCE_S = 2.0
 _HEADER = "<III"
-"""Format of the header of a segment that lists others: magic number, number of entries, maximum number of entries."""
+"""Format of the header of a segment that contains a list of other segments. The header contains the magic number, the
+number of entries, and the maximum number of entries."""
 _FIRST = 16
-"""Offset of the list, which extends to the end of the segment. Each entry starts with the number at the end of a
-segment's name and the number of its users; 0 users means that the segment no longer exists."""
+"""Offset of the list in such a segment. The list extends to the end of the segment. Each entry stands for one segment
+and starts with two numbers: the number at the end of the segment's name, and the number of the segment's users. A
+segment with 0 users no longer exists."""
 
 
 def of(pid: int, prefix: str, mark: int) -> tuple[str, ...]:
-    """Returns the segments that a server process maps: a path, `list:PATH`, or `sysv:KEY:ID`.
+    """Returns the shared memory segments that a server process maps. A POSIX segment is returned as its path, a System
+    V segment as `sysv:KEY:ID`, and a segment that lists other segments as `list:PATH`.
 
     `prefix`: start of the names of the server's segments. `mark`: magic number of the segment that lists the segments
-    of the server's other processes.
+    of other server processes.
     """
     try:
         maps = Path(f"/proc/{pid}/maps").read_text()
@@ -54,7 +58,7 @@ def remove(name: str) -> None:
     key, number = rest.split(":")
     deadline = time.monotonic() + _PATIENCE_S
     while _attached(key, number) and time.monotonic() < deadline:
-        time.sleep(0.02)  # backends end shortly after their server was killed
+        time.sleep(0.02)  # the server's other processes end shortly after it was killed
     if _attached(key, number) == 0:
         ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
 

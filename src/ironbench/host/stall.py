@@ -10,10 +10,11 @@ from ironbench.errors import FailureError
 
 
 class Stall:
-    """Detects that work makes no progress because the server has stopped responding.
+    """Detects work that makes no progress because the server no longer responds.
 
-    If there is no progress for `silent_s`, a query on another connection decides. If the server answers the query, it
-    is busy, or only one of its processes has stopped, and the work may wait up to `most_s` in total.
+    If the work makes no progress for `silent_s`, a query is sent over another connection. If the server does not answer
+    this query, the work is given up. If the server answers, it is only busy, or only one of its processes has stopped.
+    The work may then wait up to `most_s` in total.
     """
 
     def __init__(self, require_answer: Callable[[], None], silent_s: float, most_s: float | None = None) -> None:

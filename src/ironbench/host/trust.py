@@ -1,8 +1,9 @@
 """Decides which programs may run while a lab file is only being read.
 
 A lab file, and the programs that it names (`bin`), may come from an untrusted source. `ironbench lab plan` and the lab
-editor of `ironbench serve` describe what a file would do, so they must not do any of it. Inside `reading_only`,
-programs in a directory that the file names do not run, unless the directory belongs to the installed system.
+editor of `ironbench serve` only describe what a lab would do. They must not run programs from an untrusted source.
+Inside `reading_only`, a program in a directory that the lab file names is therefore refused, unless the directory
+belongs to the installed system.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def reading_only(trusted: bool = False, *, installed_run: bool = True) -> Iterat
     """Inside the block, programs in directories that a lab file names do not run. With `trusted`, the block has no
     effect.
 
-    Without `installed_run`, no engine's program runs, not even an installed one: versions are read from the program
+    If `installed_run` is false, even installed programs of engines do not run. Versions are then read from the program
     files, and settings are not checked.
     """
     token, other = _withheld.set(None if trusted else set()), _installed_run.set(trusted or installed_run)
@@ -46,10 +47,10 @@ def is_reading_only() -> bool:
 
 
 def may_run(directory: Path | None) -> bool:
-    """Returns whether programs in a directory may run now. If not, adds the directory to those whose programs
-    `run_program` refuses.
+    """Returns whether programs in a directory may run now. If they may not, stores the directory, so that `run_program`
+    refuses its programs.
 
-    `directory`: named by a lab file; None for programs that no file names.
+    `directory`: a directory that a lab file names. It is None for programs that no lab file names.
     """
     withheld = _withheld.get()
     if withheld is None:
@@ -90,5 +91,5 @@ def found_in(program: Path, pattern: bytes) -> str:
         with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             match = re.search(pattern, content)
             return match[0].decode("ascii", "replace") if match else ""
-    except (OSError, ValueError):  # the file is unreadable, or empty and cannot be mapped
+    except (OSError, ValueError):  # the file cannot be read, or is empty and cannot be mapped
         return ""

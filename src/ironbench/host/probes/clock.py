@@ -10,7 +10,8 @@ from ironbench.model.diagnosis import CheckResult, ok, severe, warning
 
 _BASE = "/sys/devices/system/clocksource/clocksource0"
 _FAST = ("tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "timebase", "stp", "tod")
-"""Clocks that are read without a system call (vdso(7)); all others cost a system call and access to a slow device."""
+"""Clocks that can be read without a system call (vdso(7)). To read any other clock, the kernel must be called and must
+access a slow device."""
 _LATE_S, _VERY_LATE_S = 1e-3, 10e-3
 
 

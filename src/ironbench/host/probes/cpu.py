@@ -13,7 +13,8 @@ from ironbench.words import counted
 _CPU = "/sys/devices/system/cpu"
 _STEADY = "performance"
 _DEEP_S = 100e-6
-"""Longest wake-up time of an idle state that has no noticeable effect on response times of an in-memory database."""
+"""Time in seconds that a core needs to leave an idle state. Idle states with a longer time noticeably increase the
+response times of an in-memory database."""
 
 
 @probe("cpu", "governor")

@@ -66,8 +66,8 @@ def control_groups(host: HostView) -> list[CheckResult]:
 
 
 def _groups(host: HostView) -> list[tuple[str, str, str]]:
-    """Returns version, controllers and directory of this process's group in each hierarchy that can limit memory or
-    CPU. Groups of engines are created below this group."""
+    """Returns the control groups of this process in the hierarchies that can limit memory or CPU. Groups of engines are
+    created below them. Each group is returned as version, controllers and directory."""
     hierarchies = []
     own = own_groups(host.tree)
     for mount in all_mounts(host.tree):

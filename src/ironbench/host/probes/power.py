@@ -75,7 +75,8 @@ def _pcie_device(host: HostView, block: str) -> Path | None:
 
 
 def _number(path: Path) -> float | None:
-    """Returns the first number in a file such as `8.0 GT/s PCIe`; None if it is missing or 0 (a virtual device)."""
+    """Returns the first number in a file with contents such as `8.0 GT/s PCIe`. Returns None if there is no number.
+    Also returns None for 0, which is the value of virtual devices."""
     try:
         match = re.search(r"\d+(?:\.\d+)?", path.read_text())
     except OSError:

@@ -14,9 +14,9 @@ from ironbench.model.machine import Mount
 
 _NO_ROOM_BYTES, _LITTLE_ROOM_BYTES = 1 << 30, 5 << 30
 _FULL_SHARE = 0.10
-"""Free fraction of a file system below which file systems and flash drives become slower."""
+"""If a smaller fraction of a file system is free, the file system or its flash drive becomes slower."""
 _DISK_SYNC_S = 1e-3
-"""Time in seconds within which no rotating disk can write a block durably."""
+"""Time in seconds that is too short for any rotating disk to write a block durably."""
 _SLOW_SYNC_S = 0.05
 
 

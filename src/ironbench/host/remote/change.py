@@ -25,8 +25,8 @@ SILENT_S = 30
 """Seconds that a change lasts after the connection goes silent without being closed."""
 _BEAT_S = 5.0
 _MADE_S = 30.0
-"""Timeout for making or undoing a change. The change runs one process on the server's machine for each of the server's
-threads."""
+"""Timeout for making or undoing a change. A change can take long, because it starts a process for each thread of the
+server."""
 _LEFT_S = SILENT_S + 10.0
 """Seconds within which a machine undoes the changes of a lost connection."""
 RESTART_S = 600.0
@@ -55,7 +55,7 @@ def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) ->
         raise InputError(written("limits.server_cpus"), f"that machine has no CPU {missing[0]}", f"its CPUs: {online}")
     _require_programs(there, ("taskset", "timeout", "grep", "sed"))
     allowed = f'{_ROOT} || [ "$(id -u)" = "$(stat -c %u /proc/{server})" ]'
-    # taskset can start any program, so permission to run it with sudo is equivalent to root.
+    # The hint warns the user: taskset can start any program, so a user who may run it with sudo has the rights of root.
     way = (
         f"log in as the user of the server process (set {written('system.server')}), or allow the login user to run "
         "the command with sudo, which is equivalent to root rights"
@@ -88,7 +88,7 @@ def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
 
 
 def is_unit(restart: str) -> bool:
-    """Returns whether a restart is given as a systemd unit, `NAME.service`; otherwise it is a command."""
+    """Returns whether a restart is given as a systemd unit (`NAME.service`) and not as a command."""
     return _UNIT.fullmatch(restart) is not None
 
 
@@ -144,8 +144,9 @@ class Pin:
     def begin(self) -> None:
         """Pins the server. Raises FailureError.
 
-        First waits until changes of a lost connection are undone: otherwise the pinned CPUs would be recorded as the
-        server's usual ones, and the server would remain pinned to them.
+        After a connection was lost, first waits until the machine has undone the changes of that connection. Otherwise,
+        the script would take the CPUs of the earlier pinning for the server's usual CPUs, and the server would remain
+        pinned to them.
         """
         sleep(max(0.0, _left.get(self.link, 0.0) - monotonic()))
         try:
@@ -162,8 +163,8 @@ class Pin:
         self._running, self.before = running, " ".join(running.first[1:])
 
     def end(self) -> str:
-        """Undoes the pinning. Returns why the pinning was not in effect the whole time, or "". A second call has no
-        effect."""
+        """Undoes the pinning. If the pinning was not in effect the whole time, returns the reason. Otherwise, returns
+        "". A second call has no effect."""
         running, self._running = self._running, None
         words = ["undone", self.cpus] if running is None else link.waited(running.end())
         if words[:1] != ["undone"]:
@@ -175,7 +176,8 @@ class Pin:
 
 
 _left: dict[Link, float] = {}
-"""For each lost connection: the time, as `time.monotonic`, by which the machine has undone the connection's changes."""
+"""For each lost connection, the time (`time.monotonic`) by which the remote machine has undone the connection's
+changes."""
 
 
 def _leave(there: Link) -> None:
@@ -193,10 +195,11 @@ def _require_programs(there: Link, names: tuple[str, ...]) -> None:
 
 
 def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way: str = "") -> Rights:
-    """Checks permissions. `allowed` is a shell test that succeeds if no sudo is needed. If the test fails, sudo must be
-    allowed to run the command.
+    """Checks permissions. `allowed` is a shell test that succeeds if no sudo is needed. If the test fails, the user
+    must be allowed to run the command with sudo.
 
-    Raises InputError if neither is possible. The hint contains the alternative (`way`) and the line for sudoers.
+    Raises InputError if neither is the case. The hint contains `way`, which says how the user can get the permission,
+    and a line for sudoers.
     """
     words = " ".join(map(quoted, command))
     answer = there.run(
@@ -290,7 +293,7 @@ async def _begun(there: Link, script: str) -> _Running:
         raise FailureError(there.address.text(), cause) from None
     except asyncio.CancelledError:
         if process is not None:
-            process.close()  # the end of the shell's input undoes the change
+            process.close()  # at the end of its input, the shell undoes the change
         raise
     rest = asyncio.ensure_future(process.stdout.read())
     running = _Running(process, line.decode("utf-8", "replace").split(), rest)

@@ -1,9 +1,12 @@
-"""Answers of a remote machine to each tick, and their times on the local clock.
+"""Reads files of a remote machine at regular ticks, and converts the times of the answers to the local clock.
 
-A tick is answered by a frame: the time on the remote clock, the files of the groups that were due, and an end marker.
-The local clock is read before the tick is sent and after the frame is complete, which bounds the difference of the
-clocks. The difference lies within the intersection of all such bounds (Cristian, Distributed Computing 3, 1989). Bounds
-of the 60 frames before and after are also used, widened by the maximum drift of the clocks.
+For each tick, ironbench sends a line to the remote machine, which answers with a frame. A frame contains the time on
+the remote clock, the files of the groups that were due, and an end marker.
+
+The local clock is read before the tick is sent and after the frame is complete. The remote clock was read between these
+two times, so each frame gives a lower and an upper bound for the difference of the clocks. The bounds of several frames
+are combined: the difference satisfies all of them (Cristian, Distributed Computing 3, 1989). For each frame, the bounds
+of the 60 frames before and of the 60 frames after it are used. They are widened by the maximum drift of the clocks.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ _NEAR = 60
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """An answer to a tick. `sent_s` and `came_s` are times on the local clock, `there_s` is a time on the remote
-    clock."""
+    """An answer to a tick. On the local clock, the tick was sent at `sent_s`, and the answer was complete at `came_s`.
+    `there_s` is the time on the remote clock before the files were read."""
 
     sent_s: float
     came_s: float
@@ -88,11 +91,11 @@ def groups(sources: Iterable[Source], shortest_s: float, longest_s: float) -> li
 
 
 def script(groups: Sequence[tuple[float, Sequence[Source]]]) -> str:
-    """Returns a script for any POSIX shell that reads the number of a group and answers with a frame of this group and
-    all earlier groups.
+    """Returns a script for any POSIX shell. The script reads the number of a group. It answers with a frame that
+    contains this group and all groups with a shorter period.
 
-    The output starts with two process ids: of the ssh session, which is the ancestor of all ironbench's processes
-    there, and of the shell.
+    The first line of the output contains two process ids: the id of the ssh session and the id of the shell. All
+    processes that ironbench starts on that machine are descendants of the ssh session.
     """
     known: set[str] = set()
     lists = []

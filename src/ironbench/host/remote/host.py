@@ -20,8 +20,9 @@ _MAY_BE = (
     'd={path}; while [ ! -e "$d" ]; do d=$(dirname -- "$d"); done; [ -d {path} ] || '
     '{{ [ "$d" != {path} ] && [ ! -x "$d" ]; }}'
 )
-"""Shell test that succeeds if a directory exists, or may exist below a directory that the user cannot enter. The
-directory's mount and drive are known in both cases."""
+"""Shell test for a directory. It succeeds if the directory exists. It also succeeds if the directory is below a
+directory that the user may not enter, because it may exist there. In both cases, the mount and the drive of the
+directory can be determined."""
 
 
 def seen(server: str, directories: tuple[Path, ...]) -> HostView:

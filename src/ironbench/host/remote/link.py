@@ -1,8 +1,10 @@
 """An ssh connection to a remote machine, usable from any thread.
 
-asyncssh runs in a separate thread, the thread of connections. The CPU time of this thread counts as observer time.
-Keys, agent, jump hosts and known hosts come from `~/.ssh`; unknown host keys are refused, and passwords are never
-requested.
+asyncssh runs in a separate thread, which is called the thread of connections. The CPU time of this thread counts as
+observer time.
+
+Keys, agent, jump hosts and known hosts are taken from the files in `~/.ssh`. Unknown host keys are refused. The user is
+never asked for a password.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ an hour (tcp(7))."""
 
 _BEGUN = b"ironbench-begins\n"
 _BEGIN = f"echo {_BEGUN.decode().strip()}; "
-"""Shell command that prints a marker before the output of the actual command, because the user's start-up files, such
-as ~/.bashrc, may print something first."""
+"""Shell command that prints a marker. It runs before the actual command. Text before the marker is ignored, because it
+comes from the user's start-up files, such as ~/.bashrc."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,8 @@ async def _connected(address: SshAddress) -> SSHClientConnection:
     if address.user:
         where["username"] = address.user
     ways = [where]
-    # ssh(1) stores names in lower case in known_hosts; a Host of ~/.ssh/config may have capitals.
+    # The host may be written with capitals, because `Host` in ~/.ssh/config is case-sensitive. In known_hosts, however,
+    # ssh(1) stores names in lower case. Both spellings are therefore tried.
     if (small := address.host.lower()) != address.host:
         ways.append({**where, "host_key_alias": small})
     refused: Exception | None = None

@@ -29,8 +29,8 @@ SHORTEST_S = 1.0
 """Shortest period of sampling in seconds. A frame costs about 3 ms of remote CPU time, so a shorter period would exceed
 the promised 1%."""
 LONGEST_S = 2.0
-"""Longest period of sampling in seconds. A busy machine may answer late at the end of the window; with a longer period,
-its load towards the end would be unknown."""
+"""Longest period of sampling in seconds. A busy machine may answer late at the end of the window. With a longer period,
+too little would then be known about its load near the end of the window."""
 CODE = "link-lost"
 """Code of the note on a trial during which the connection to the server's machine was lost."""
 LOST_S = 2.5
@@ -94,7 +94,7 @@ class Watch:
     _cpu_s: float = 0.0
 
     def begin(self) -> None:
-        """Starts sampling. Errors after this call do not end the trial."""
+        """Starts sampling. If sampling fails later, the trial continues."""
         self._groups = frames.groups(self.sources, SHORTEST_S, LONGEST_S)
         self._cpu_s, self._began_s = link.cpu_s(), time.monotonic()
         self._due = [self._began_s] * len(self._groups)
@@ -104,7 +104,7 @@ class Watch:
         """Aligns the ticks with the measured window as soon as its start is known, so that both ends of the window are
         sampled."""
         now = time.monotonic()
-        # `elapsed_s` is 0 until the window's start is known.
+        # In the warm-up, `elapsed_s` is 0 until the start of the window is known. Afterwards it is negative.
         if self._origin_s is None and (phase == "run" or (phase == "warmup" and elapsed_s < 0)):
             self._origin_s = now - elapsed_s
             link.loop().call_soon_threadsafe(self._follow, self._origin_s)
@@ -122,7 +122,8 @@ class Watch:
             self._running.result(_LAST_S + 1.0)
         except TimeoutError:
             self._running.cancel()
-            # The watch still waits for an answer or a connection, so there are no samples since the last frame.
+            # The connection still waits for an answer or is being re-established. Samples are missing since the last
+            # frame.
             self._lost.append((self._frames[-1].came_s if self._frames else self._began_s, time.monotonic()))
         except (IronbenchError, OSError) as error:
             self._notes.append(str(error))
@@ -160,7 +161,8 @@ class Watch:
 
     def _follow(self, origin_s: float) -> None:
         now = time.monotonic()
-        # An overdue tick remains due: if the connection was slow, the first sample follows as soon as it exists.
+        # A tick that is overdue remains due. If connecting took long, the first sample is therefore taken as soon as
+        # the connection exists.
         self._due = [
             due_s if due_s <= now else _next(origin_s, period_s, now)
             for due_s, (period_s, _) in zip(self._due, self._groups, strict=True)
@@ -263,8 +265,8 @@ class Watch:
         return len(self._groups) - 1
 
     def _passed(self, now: float, last: int) -> None:
-        """Skips ticks whose time has passed during the round trip of a frame, because they would sample the same moment
-        several times."""
+        """Skips the ticks that became due during the round trip of a frame. Otherwise, all of them would be sent at
+        once and sample the same moment."""
         origin_s = self._origin_s or self._began_s
         for number, (period_s, _) in enumerate(self._groups[: last + 1]):
             if self._due[number] <= now:
