@@ -62,7 +62,8 @@ def _mistakes(document: object, struct: type[msgspec.Struct], hint: str, path: P
 
 
 def nearest_field(name: str, siblings: Collection[str]) -> str:
-    """Returns a hint: a field of the same section with a similar name, or the section that has a field of this name."""
+    """Returns a hint for an unknown name. The hint names the section that has a field of this name, or else a field of
+    the same section with a similar name."""
     if name in SHORT and name not in siblings:
         section, field = SHORT[name]
         return f"`{field}` belongs to [{section}]"
@@ -84,15 +85,15 @@ def _of_value(field: Field, value: object, hint: str, at: Path) -> Iterator[Mist
         return
     known = field.row.range
     try:
-        # Text is not checked here: if it is neither a number nor a permitted replacement for one, it is rejected below,
-        # with a message about numbers.
+        # Where text may replace a number, its type is not checked here. Other text is rejected below, with a message
+        # about numbers.
         if not (known and field.row.texts and isinstance(value, str)):
             msgspec.convert(value, field.type)
         for one in _numbers(value) if known else ():
             if isinstance(one, str) and (stands_for_a_number(field, one) or (not one and known and known.unit)):
                 continue
             if known and isinstance(one, str) and not known.unit:
-                known.number("", one)  # rejects text that is not a number; any remaining text is a number in quotes
+                known.number("", one)  # raises if the text is not a number; otherwise, it is a number in quotes
                 raise InputError("", f"expected {'a whole' if known.whole else 'a'} number, got text in quotes", hint)
             if known:
                 known.read("", one)
@@ -144,8 +145,8 @@ def _kind_of(value: object) -> str:
 
 
 def errors(found: Iterable[Mistake], where: str) -> list[InputError]:
-    """Returns the mistakes as errors, one per field. `where`: the file, or a position in it. If it is empty, messages
-    contain command-line options instead of lab-file fields."""
+    """Returns the mistakes as errors, one per field. `where`: the file, or a position in it. If `where` is empty,
+    messages name command-line options instead of lab-file fields."""
     known: dict[str, InputError] = {}
     for one in found:
         subject = ", ".join(filter(None, (where, text(one.path)))) if where else written(text(one.path))

@@ -169,8 +169,8 @@ class PairSection(FieldSection):
 
 
 class LabCommandsSection(CommandsSection):
-    """Your own commands, for changes that ironbench cannot make itself. If a factor's value also has commands, both
-    the commands of this section and the commands of the value run."""
+    """Your own commands, for changes that ironbench cannot make itself. If a factor's value also has commands, they run
+    in addition to the commands of this section."""
 
     lab: Annotated[
         PairSection, Meta(description="Commands that run once for the whole lab: `lab.prepare`, `lab.cleanup`.")

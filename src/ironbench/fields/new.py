@@ -1,4 +1,6 @@
-"""The fields of a new lab: options of `ironbench lab new`, and of the forms of `ironbench serve`."""
+"""Fields that describe a new lab. They are the options of `ironbench lab new` and the inputs of the forms of `ironbench
+serve`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from ironbench.ranges import Range
 
 
 class NewLab(FieldSection):
-    """The subject of a new lab file for a common question. Each kind of lab uses only some of these fields."""
+    """What a new lab file should measure. Each kind of lab uses only some of these fields."""
 
     dsn: Annotated[str, same_as(SystemSection, "dsn", " ironbench reads its engine and settings.")] = ""
     engine: Annotated[str, same_as(SystemSection, "engine")] = ""

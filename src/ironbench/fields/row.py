@@ -17,27 +17,28 @@ from ironbench.ranges import Range
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Facts about a field, which are used in help texts and checks."""
+    """Facts about a field. Help texts and checks use them."""
 
     help: str = ""
     range: Range | None = None
-    """Permitted range of the number, size or time; in a list or table, of each entry."""
+    """Permitted range of a number, size or time. For a list or table, each entry must be in the range."""
     usual: str = ""
     """What happens if the field is left out. It is set only if the default value does not show this."""
     metavar: str = ""
     """Placeholder of the field's value in the help of the command line."""
     option: tuple[str, ...] = ()
-    """Names of the field on the command line; empty: `--name`."""
+    """Names of the field on the command line. If empty, the option is `--` and the field's name."""
     run: bool = True
     """Whether `ironbench run` has an option for the field."""
     texts: str = ""
-    """Pattern of texts that may replace a number, such as a search or a curve."""
+    """Pattern of the texts that are valid in place of a number. Such a text requests a search or declares a curve."""
     instead: str = ""
-    """Examples of texts that may replace a number, for hints."""
+    """Examples of texts that are valid in place of a number. Hints contain them."""
     variable: str = ""
     """Environment variable that sets the option."""
     names: str = ""
-    """Kind of `ironbench list` that prints possible values of the field, for shell completion."""
+    """What `ironbench list` must list to show the possible values of the field, such as `engines`. Used for shell
+    completion."""
 
 
 _ROW = "row"
@@ -90,12 +91,13 @@ class Field:
     type: Any
     """Type of the attribute with its annotations, as msgspec reads it."""
     default: Any
-    """Default value; `msgspec.NODEFAULT` if the field is required."""
+    """Default value, or `msgspec.NODEFAULT` if the field is required."""
     row: Row
 
     @property
     def usual(self) -> str:
-        """What happens if the field is left out, in words. Empty if the field is then off or has no value."""
+        """What happens if the field is left out, in words. Empty if leaving the field out switches it off or leaves it
+        without a value."""
         value = self.default
         shown = isinstance(value, str | int | float) and not isinstance(value, bool)
         return self.row.usual or (str(value) if shown else "")
@@ -113,8 +115,8 @@ class Field:
 
     @property
     def entries(self) -> type[msgspec.Struct] | None:
-        """The struct of each entry, if the field is a list of sections or a table of sections with names chosen by the
-        user."""
+        """The struct of each entry, if the field is a list of sections, or a table of sections whose names the user
+        chooses."""
         return next((one for one in self.entry_kinds if _is_struct(one)), None)
 
     @property
@@ -167,8 +169,7 @@ def table(struct: type[msgspec.Struct]) -> Mapping[str, Field]:
 
 
 def same_as(section: type[msgspec.Struct], name: str, more: str = "") -> msgspec.Meta:
-    """Returns the annotation for a field with the same row as a field in another section. `more` is appended to the
-    help."""
+    """Returns an annotation that copies the row of a field in another section. `more` is appended to the help."""
     known = table(section)[name].row
     return msgspec.Meta(description=known.help + more, extra={_ROW: replace(known, help=known.help + more)})
 
@@ -190,8 +191,8 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
 
 
 def _row(hint: Any) -> Row:
-    """Returns the row among the annotations of a type. If there is only a description, returns a row with this text as
-    help."""
+    """Finds the row among the annotations of a type. An annotation that has only a description becomes a row with this
+    text as help."""
     for meta in getattr(hint, "__metadata__", ()):
         if isinstance(meta, msgspec.Meta):
             return (meta.extra or {}).get(_ROW) or Row(meta.description or "")
@@ -217,5 +218,6 @@ def _is_struct(kind: Any) -> typing.TypeGuard[type[msgspec.Struct]]:
 
 
 def stands_for_a_number(field: Field, text: str) -> bool:
-    """Returns whether the text requests a search or declares a curve, and the field permits this."""
+    """Returns whether the field accepts this text in place of a number. Such a text requests a search or declares a
+    curve."""
     return bool(field.row.texts) and re.match(field.row.texts, text) is not None

@@ -72,4 +72,4 @@ class RunFile(Sections):
     tag: Tags = field(default_factory=dict)
     run: RunSection = field(default_factory=RunSection)
     sweep: list[int] = field(default_factory=list)
-    """Numbers of clients to measure; if empty, only `load.clients` is measured."""
+    """Numbers of clients to measure. If empty, only `load.clients` is measured."""

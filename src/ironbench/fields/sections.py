@@ -17,7 +17,7 @@ Time = str | int | float
 Size = str | int
 Setting = str | bool | int | float
 SEARCHES = f"^(auto|{'|'.join(CURVES)})"
-"""Pattern of texts that request a search or declare a curve."""
+"""Pattern of texts that request a search or declare a curve. Such a text replaces a number."""
 Tags = Annotated[
     dict[str, Setting],
     row("Tags to store in every record, e.g. `commit=1f3c2a9`; `ironbench history --by` orders records by a tag."),
@@ -98,9 +98,8 @@ class SystemSection(FieldSection):
 
 
 class DeviceSection(FieldSection):
-    """An emulated device. `[layout]` can place data, temporary files and WAL on one device; each of the three then has
-    a separate partition.
-    A device that needs only a model can be written as `name = "expression"`.
+    """An emulated device. `[layout]` can place data, temporary files and WAL on one device. Each of them then has a
+    separate partition on the device. A device that needs only a model can be written as `name = "expression"`.
     """
 
     model: Annotated[
@@ -384,8 +383,8 @@ class LoadSection(FieldSection):
 
 
 class CommandsSection(FieldSection):
-    """Your own commands, which run before and after each trial. If a factor's value also has commands,
-    both the commands of this section and the commands of the value run."""
+    """Your own commands, which run before and after each trial. If a factor's value also has commands, they run in
+    addition to the commands of this section."""
 
     prepare: Annotated[
         str,
@@ -432,4 +431,4 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 """Names of the fields of each section. [devices] is left out, because the user chooses its names."""
 SHORT: dict[str, tuple[str, str]] = {name: (section, name) for section, names in SECTIONS.items() for name in names}
-"""Paths of fields by the fields' names, which are unique among all sections."""
+"""For each field name, the path of the field. No two sections have a field of the same name."""

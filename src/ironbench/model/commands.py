@@ -13,8 +13,7 @@ from ironbench.model.constraints import Amount, Positive, one_of
 ASK = "ask:"
 """Prefix of a change that a person must make by hand. The text after the prefix is shown to the person."""
 CONTROL = "control"
-"""Value of `CommandRun.of` for a change that ironbench itself makes on the server's machine, with the user's
-consent."""
+"""Value of `CommandRun.of` for changes on the server's machine that ironbench itself makes with the user's consent."""
 LIMIT_S = 120.0
 """Default time limit of a command."""
 
@@ -28,8 +27,8 @@ class Commands:
     limit_s: Positive = LIMIT_S
     """Time limit of each command. When it expires, the command is killed with all its child processes."""
     of: str = ""
-    """Why the commands run: the factor's value that needs them, such as `governor=performance`, or `lab`, `block`,
-    `trial` or `run`."""
+    """Why the commands run. Either the factor value that needs them, such as `governor=performance`, or one of `lab`,
+    `block`, `trial` and `run`."""
 
     def __bool__(self) -> bool:
         return bool(self.prepare or self.cleanup)
@@ -63,17 +62,18 @@ class CommandRun:
     out, or if a person did not make the requested change."""
     took_s: Amount
     cause: str = ""
-    """Why the command failed; empty if it succeeded."""
+    """Why the command failed. Empty if it succeeded."""
 
 
 def asked(command: str) -> str:
-    """Returns the request that is shown to a person; empty for a command that a shell runs."""
+    """Returns the text that a person is shown if the command is a change by hand. Returns an empty text for a command
+    that a shell runs."""
     return command.strip()[len(ASK) :].strip() if command.strip().startswith(ASK) else ""
 
 
 def plot(commands: Sequence[Commands]) -> str:
-    """Returns a key of the changes by hand among these commands; empty if there are none. Between trials of
-    configurations with equal keys, no change by hand is needed.
+    """Returns a key that identifies the changes by hand among these commands. Returns an empty key if there are none.
+    Two configurations with equal keys need the same changes by hand, so no change is made between their trials.
     """
     return "\n".join(f"{one.prepare}\0{one.cleanup}" for one in commands if one.by_hand)
 

@@ -15,7 +15,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=400, pattern=_ONE_LINE)]
 Label = Annotated[str, Meta(max_length=400, pattern=_ONE_LINE)]
 """A name, or an empty string."""
 Key = Annotated[str, Meta(pattern=r"\A[0-9a-z]{0,64}\Z")]
-"""Content key of a shared file in the store, or an empty string."""
+"""Key by which the store finds a shared file. It is derived from the file's contents. May be empty."""
 Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 """A SHA-256 digest in hexadecimal digits."""
 Natural = Annotated[int, Meta(ge=0)]

@@ -15,7 +15,7 @@ class CostRange:
 
     low: float
     high: float
-    """Upper bound; infinite for a value that was measured only once."""
+    """Upper bound. It is infinite for a value that was measured only once."""
     centre: float | None = None
     """The measured value; None for an estimate or a given number."""
 
@@ -28,7 +28,8 @@ class CostRange:
         return CostRange(self.low * factor, self.high * factor, None if self.centre is None else self.centre * factor)
 
     def over(self, other: CostRange) -> CostRange:
-        """Returns the range of the quotient of two values in these ranges."""
+        """Divides this range by another. Returns the range of all quotients of a value in this range and a value in the
+        other."""
         low = self.low / other.high
         return CostRange(low, self.high / other.low if other.low and self.bounded else math.inf)
 
@@ -39,7 +40,7 @@ class Offer:
 
     name: str
     records: str
-    """Label of the records that measured the candidate."""
+    """The user's label of the records in which the candidate was measured."""
     servers: int
     sockets: int
     """Processor sockets per server. Cores, memory and power are also given per server."""
@@ -51,11 +52,11 @@ class Offer:
     """Storage of all servers together, in TB."""
     watts: float = 0.0
     buy: tuple[str, ...] = ()
-    """Names of the prices that are paid for the candidate."""
+    """Names of those prices in the price list that apply to the candidate."""
     score: float | None = None
     """Score of one server, if no records measured the candidate."""
     share_of: str = ""
-    """Name of another candidate, from whose score this candidate's score is estimated."""
+    """Name of another candidate. This candidate's score is estimated as a fraction of the other candidate's score."""
     share: CostRange | None = None
     """Estimated score of one server as a fraction of the score of `share_of`."""
     core_speed: CostRange | None = None
@@ -74,7 +75,7 @@ class CostItem:
 
     name: str
     units: Decimal
-    """Number of units that are paid for, after pack sizes and minimum quantities."""
+    """Number of units to pay for. It takes pack sizes and minimum quantities into account."""
     unit: str
     price: Decimal
     """Price of one unit, in the currency of the price list."""
@@ -98,8 +99,8 @@ class CostBreakdown:
     currency: str
     lines: tuple[CostItem, ...]
     cautions: tuple[Note, ...] = ()
-    """Notes on limits of the licensed edition that the server exceeds, so that the measured score may not be
-    reached."""
+    """Notes on limits of the licensed edition. The server exceeds these limits, so under this licence it may not reach
+    the measured score."""
     years: Decimal | None = None
     """Period in years over which running costs are added up; None if all costs are one-time costs."""
 

@@ -24,10 +24,11 @@ class Curve:
     of: Annotated[str, one_of("rate", "clients")]
     """What the curve changes: `rate` or `clients`."""
     text: str
-    """The curve as the user declared it; for a file: name of the file, number of points and digest."""
+    """The curve as the user declared it. For a curve in a file, the text contains the file's name, number of points and
+    digest."""
     points: Annotated[tuple[tuple[Amount, Amount], ...], Meta(max_length=1_000_000)] = ()
-    """Pairs (second, value), interpolated linearly; two points at the same second are a step. The value of the last
-    point applies until the end."""
+    """Pairs (second, value). Values between two points are interpolated linearly. Two points at the same second are a
+    step. The value of the last point applies until the end."""
     wave: tuple[Amount, Amount, Positive] | None = None
     """Minimum, maximum and period in seconds of a sine wave, which has no points."""
 

@@ -24,17 +24,18 @@ class Described:
     derived: str = ""
     """A sentence that must accompany every result."""
     streams: tuple[int, str] | None = None
-    """Maximum number of concurrent streams, and the streams' name. None: the clients of the load do the work."""
+    """Maximum number of concurrent streams, and what the streams are called. None if the clients of the load do the
+    work."""
     connections: int | None = None
-    """Number of connections that do work on the engine; None if there is one per client."""
+    """Number of connections that do work on the engine. None if each client has one connection."""
     rests: bool = False
     """Whether clients rest between transactions for a time that the workload determines."""
     paced: bool = False
-    """Whether operations start at recorded times."""
+    """Whether the workload replays operations at the times of a recording."""
     drives: bool = False
     """Whether the workload runs its own code instead of scripts."""
     units_only: bool = True
-    """Whether the trial did nothing besides its units of work, so that metrics per unit are meaningful."""
+    """Whether the trial did nothing besides its units of work. Otherwise, metrics per unit have no meaning."""
     bare_machine: bool = False
     """Whether the workload used the machine directly, without a database."""
     in_client: bool = False

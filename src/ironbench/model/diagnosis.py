@@ -11,11 +11,11 @@ class Severity(StrEnum):
 
     OK = "ok"
     NOTE = "note"
-    """Results are valid only for this state of the machine and should be published together with it."""
+    """Results describe the machine in this state only, so the state should be published together with them."""
     WARNING = "warning"
     """Results are likely to be wrong by several percent, or to vary more than necessary."""
     SEVERE = "severe"
-    """This must be fixed before trials start, because their results could not be trusted."""
+    """Results of trials would not be trustworthy, so this must be fixed before any trial starts."""
 
     @property
     def rank(self) -> int:
@@ -34,7 +34,8 @@ class CheckResult:
     remedy: str = ""
     """The exact command that fixes the problem, or instructions if no command does."""
     visible: bool = True
-    """Whether the value can be read. If not, `seen` contains the reason, and `remedy` how to make it readable."""
+    """Whether the value can be read. If not, `seen` contains the reason, and `remedy` explains how to make the value
+    readable."""
 
 
 @dataclass(frozen=True, slots=True)

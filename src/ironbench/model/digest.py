@@ -1,5 +1,6 @@
-"""Statistics of statements from which a capture can be made. They do not contain the values with which the statements
-were executed."""
+"""Statement statistics of a server. A capture can be made from them, although they do not contain the parameter values
+of the executions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ Values = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class StatementDigest:
-    """Executions of one statement while the server was watched."""
+    """All executions of one statement while the server was watched."""
 
     text: str
     """Text of the statement with `$1` and so on in place of literals."""
@@ -22,14 +23,14 @@ class StatementDigest:
     rows: int
     """Number of rows that all calls together returned or changed."""
     values: tuple[Values, ...] = ()
-    """Possible values of the statement's parameters; values of different parameters were drawn independently. Empty if
-    the statement has no parameters."""
+    """Possible sets of values for the statement's parameters. The values of each parameter were drawn independently of
+    the other parameters. Empty if the statement has no parameters."""
     drawn: int = 0
-    """Number of parameters whose values are drawn from the statistics of a column."""
+    """Number of parameters whose values were drawn from the statistics of a table column."""
     made_up: int = 0
-    """Number of parameters whose values are invented and only have the right type."""
+    """Number of parameters with invented values. Such a value has the right type, but may not occur in the data."""
     refused: str = ""
-    """Code of the reason why the statement cannot be executed again; "" if it can."""
+    """Code of the reason why the statement cannot be executed again. Empty if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +45,5 @@ class Digests:
     counters: Mapping[str, int] = field(default_factory=dict)
     """Growth of the server's counters while the server was watched."""
     hidden: int = 0
-    """Number of calls of statements by other roles whose texts ironbench's role may not read."""
+    """Number of calls of statements whose text is hidden, because other roles ran them and ironbench's role may not
+    read the text."""

@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerMachine:
-    """The machine of the server, which may differ from this machine, and how it was observed."""
+    """The server's machine and how it was observed. It may be a different machine from this one."""
 
     address: str
     machine: str = ""
     """Content key of the machine's fingerprint in the store."""
     ours: bool = False
-    """Whether the server's machine is the machine that runs ironbench, so that client and observers use part of its CPU
+    """Whether ironbench runs on the server's machine. The client and the observers then use part of the machine's CPU
     time."""
     own: frozenset[int] = frozenset()
-    """Process ids on that machine of which all processes of ironbench are descendants."""
+    """Ids of processes on that machine. Every process of ironbench there is one of them or a descendant of one of
+    them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,9 @@ class Driven:
     """Whether the engine was still running after the trial."""
     failure: Note | None = None
     storage_died: str = ""
-    """How an emulated device failed during the trial; empty if no device failed."""
+    """How an emulated device failed during the trial. Empty if no device failed."""
     last_words: str = ""
-    """The last message of the engine, if the engine has ended."""
+    """The engine's last message, if the engine has ended."""
     summary: Mapping[str, Any] = field(default_factory=dict)
     timeline: Mapping[str, bytes] = field(default_factory=dict)
     seconds: Mapping[str, bytes] = field(default_factory=dict)
@@ -56,7 +57,7 @@ class Driven:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Contents of the workload's own evidence files, by file name."""
     scripts: Mapping[str, str] = field(default_factory=dict)
-    """The text of each script by its name, as the trial ran it."""
+    """Texts of the scripts that the trial ran, by script name."""
     checks: tuple[Check, ...] = ()
     cause: Note | None = None
     """Why the workload ended early, if the workload runs its own code."""
@@ -65,25 +66,25 @@ class Driven:
     power_cut: bool = False
     """See `Record.power_cut`."""
     prepared: TrialNotes = NO_NOTES
-    """Conditions that were established and verified for the trial while the trial's engine was running."""
+    """Conditions that were established and checked for the trial while its engine was running."""
     counts: tuple[str, str] = ("transaction", "transactions")
     """Name of the unit of work, in the singular and the plural."""
     inside_server: ServerStatistics = NOTHING
     """The server's own statistics of the trial."""
     elsewhere: ServerMachine | None = None
-    """The server's machine, if ironbench observed it over SSH; None if all samples are from this machine."""
+    """The server's machine, if ironbench observed it over SSH. None if all samples are from this machine."""
     workers: tuple[WorkerPart, ...] = ()
     """Results of the workers. If empty, this process drove the trial."""
     fingerprints: Mapping[int, Any] = field(default_factory=dict)
     """Fingerprints of the workers' machines, indexed by the worker's number."""
     profile: Profile | None = None
-    """The stacks that were sampled in the measured window; None if none were requested."""
+    """The stacks that were sampled in the measured window. None if no stacks were requested."""
     log: bytes = b""
     """Standard error of the child process that drove the trial."""
 
     @property
     def inside(self) -> bool:
-        """Whether the system runs in ironbench's own threads, whose CPU time therefore counts as the system's."""
+        """Whether the system runs in ironbench's own threads. Their CPU time then counts as CPU time of the system."""
         return bool(self.summary.get("inside", self.summary.get("io") == "blocking"))
 
     @property
@@ -108,5 +109,5 @@ def client_cpu_s(summary: Mapping[str, Any]) -> float:
 
 
 def driving_cpu_s(summary: Mapping[str, Any]) -> float:
-    """Returns the CPU seconds of the threads that drive transactions, without threads that only reconnect."""
+    """Returns the CPU seconds of the threads that drive transactions. Threads that only reconnect are left out."""
     return client_cpu_s(summary) - float(summary.get("reconnects_cpu_s", 0.0))

@@ -10,10 +10,10 @@ from ironbench.model.note import Note
 from ironbench.model.record import TRIALS
 
 NOT_AT_BOTH_ENDS = "no-verdict-at-both-ends"
-"""Code of `Finding.barred`: the ratio drifted over the blocks, so no single verdict is true for all blocks."""
+"""Code of `Finding.barred` if the ratio drifted over the blocks. No single verdict is then true for all blocks."""
 
 REPEAT_FAILED = "repeat-failed"
-"""Code of `Finding.advice`: there is no verdict because trials failed, so their blocks must be repeated."""
+"""Code of `Finding.advice` if there is no verdict because trials failed. Their blocks must then be repeated."""
 
 
 class Conclusion(StrEnum):
@@ -43,8 +43,8 @@ class GroupRatio:
     """The ratio of the groups' geometric means."""
     low: float
     high: float
-    """`low` and `high`: bounds of the ratio's confidence interval; 0 and infinity if there are too few repeats for an
-    interval."""
+    """Upper bound of the ratio's confidence interval; `low` is its lower bound. With too few repeats for an interval,
+    the bounds are 0 and infinity."""
 
     @property
     def known(self) -> bool:
@@ -68,27 +68,27 @@ class Finding(GroupRatio):
     ratios: tuple[tuple[int, float], ...]
     """For every complete block: the number of the block, and the configuration's value divided by the baseline's."""
     confidence: float
-    """Confidence level of the interval: 0.95, or more if several interim analyses share the alpha."""
+    """Confidence level of the interval. It is 0.95, or higher if alpha is divided among several interim analyses."""
     conclusion: Conclusion
     margin: float
     detectable: float | None
-    """Minimum detectable effect: the smallest relative difference that is detected with 90% power in this many blocks
-    with this variation; None if unknown."""
+    """Minimum detectable effect, as a relative difference. With this number of blocks and this variation, a difference
+    of this size is detected with 90% power. None if unknown."""
     p: float | None
-    """Two-sided p-value for the hypothesis that the ratio is 1, corrected for multiple comparisons; None if there are
+    """Two-sided p-value for the hypothesis that the ratio is 1, corrected for multiple comparisons. None if there are
     too few blocks for a verdict."""
     method: Note
     """How the confidence interval was computed."""
     advice: Note | None = None
-    """Advice on how to decide the comparison; None if it is decided."""
+    """Advice on what to do to decide the comparison. None if it is decided."""
     warnings: tuple[Note, ...] = ()
     dropped: tuple[Note, ...] = ()
     """Blocks that were excluded, with the reason."""
     decides: bool = True
-    """Whether the lab declared this comparison, either as a comparison of the lab's metric or in a claim. Other
-    comparisons have no verdict: their conclusion is `CANNOT_TELL` and their p is None."""
+    """Whether this comparison gets a verdict. It does if the lab declared it, either as a comparison of the lab's
+    metric or in a claim. Other comparisons have no verdict: their conclusion is `CANNOT_TELL` and their p is None."""
     barred: Note | None = None
-    """Why these trials must not get a verdict, regardless of the confidence interval; for example, one side lost more
+    """Why the comparison must not get a verdict, whatever its confidence interval is. For example, one side lost more
     blocks than the other."""
 
     lost: tuple[int, int] = (0, 0)
@@ -98,11 +98,11 @@ class Finding(GroupRatio):
     changed: Note | None = None
     """How the ratio drifted over the blocks."""
     ends: tuple[float, float] | None = None
-    """The ratio before and after that drift; None if the ratio did not drift."""
+    """The ratio at the start and at the end of the drift in `changed`. None if the ratio did not drift."""
 
     shares: tuple[float, float] | None = None
-    """Medians of the baseline and of the configuration. A report shows them instead of a ratio if the metric is a
-    fraction and one of them is close to 0."""
+    """Medians of the baseline and of the configuration. A report shows the two medians instead of a ratio if the metric
+    is a fraction and one of the medians is close to 0."""
 
     @property
     def blocks(self) -> int:
@@ -119,8 +119,8 @@ class Finding(GroupRatio):
 
 
 def floor_of(spread: float) -> float:
-    """Returns the relative difference that single runs of the same configuration do not exceed in 95% of pairs.
-    `spread` is the standard deviation of the log ratio between blocks.
+    """Returns the noise floor. Two single runs of the same configuration differ by at most this relative difference in
+    95% of cases. `spread` is the standard deviation of the log ratio between blocks.
     """
     return math.expm1(_NORMAL_95 * spread)
 
@@ -131,8 +131,8 @@ _NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Result of an A/A test: how runs of the same configuration vary on one machine under one workload, by one
-    metric."""
+    """Result of an A/A test, for one machine, workload and metric. It tells how much runs of the same configuration
+    vary."""
 
     machine: str
     """Content key of the machine's fingerprint."""
@@ -143,8 +143,8 @@ class Noise:
     spread: float
     """Standard deviation of the log ratio from block to block."""
     floor: float
-    """Relative difference that single runs of the same configuration do not exceed in 95% of pairs. It is a property of
-    the machine and the workload, and does not depend on the number of blocks."""
+    """Two single runs of the same configuration differ by at most this relative difference in 95% of cases. It is a
+    property of the machine and the workload, and does not depend on the number of blocks."""
     measured_at: str
     """Start of the first trial in UTC, ISO 8601."""
     trial_s: float = 30.0

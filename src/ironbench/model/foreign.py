@@ -15,7 +15,7 @@ from ironbench.model.constraints import Count, Digest, Label, Name, Natural, one
 
 FORMAT = 1
 MOST_PARTS, MOST_SECONDS = 1000, 90_000
-"""Maximum number of kinds of transactions, and of rows of a time line (25 hours of seconds)."""
+"""Maximum number of kinds of transactions in a record, and maximum number of seconds in its time line (25 hours)."""
 Figures = Annotated[dict[Name, float], Meta(max_length=40)]
 """The values of metrics in base units. Names of ironbench's metrics are used only if the program measures the same
 quantity."""
@@ -53,7 +53,7 @@ class ForeignRecord:
     clients: Count | None = None
     """Number of clients, threads or virtual users; None if the output does not contain it."""
     facts: Annotated[dict[Name, Label], Meta(max_length=40)] = field(default_factory=dict)
-    """Other facts about the work that the output contains, as values by name."""
+    """Other facts about the work that the output contains. Each fact has a name and a value."""
     metrics: Figures = field(default_factory=dict)
     parts: Annotated[tuple[ForeignPart, ...], Meta(max_length=MOST_PARTS)] = ()
     seconds: Annotated[dict[Name, Column], Meta(max_length=10)] = field(default_factory=dict)
@@ -69,5 +69,5 @@ class ForeignRecord:
 
     @property
     def name(self) -> str:
-        """The user's label of the record, or, without a label, its id."""
+        """The user's label of the record. If the record has no label, its id."""
         return self.label or self.id

@@ -21,8 +21,8 @@ class ScriptCommand:
     """SQL text with typical values in place of the variables. Empty if the values come from the server's answers, or if
     the command is not sent."""
     sent: bool = True
-    """Whether the script's first transaction sends the command. It does not if the command is, for example, in a branch
-    that is not taken."""
+    """Whether the script's first transaction sends the command. For example, a command in a branch that is not taken is
+    not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ class ExecutedPlan:
     number: int
     statement: str
     count: float
-    """Number of executions whose plan the server logged. Servers log only slow executions, or a sample."""
+    """Number of executions whose plan the server logged. Servers log the plans of slow executions only, or of a sample
+    of the executions."""
     slowest_s: float
     text: str
     """Plan of the slowest execution."""
@@ -136,7 +137,7 @@ class VacuumRun:
 
 @dataclass(frozen=True, slots=True)
 class NotShown:
-    """Statistics that the server does not show, with the reason."""
+    """Statistics that the server does not show, and the reason why it does not show them."""
 
     what: str
     why: str
@@ -145,8 +146,8 @@ class NotShown:
 
 @dataclass(frozen=True, slots=True)
 class ServerStatistics:
-    """The server's statistics of one trial. If a list is empty, there is nothing to report, or `missing` contains the
-    reason."""
+    """The server's statistics of one trial. A list is empty if there is nothing to report, or if the server does not
+    show these statistics. In the second case, `missing` contains the reason."""
 
     statements: tuple[ServerStatement, ...] = ()
     """The most expensive statements by time, calls, blocks or WAL."""

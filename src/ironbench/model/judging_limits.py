@@ -7,19 +7,21 @@ server may be the bottleneck (`client-saturated`)."""
 RATE_KEPT = 0.98
 """Minimum fraction of the scheduled transactions that must complete (`rate-not-kept`).
 
-Transactions that are still waiting at the end count as completed if the longest wait is not longer than the rest of the
-window, because some transactions are in progress at any time.
+At any time, some transactions are in progress. Transactions that are still waiting at the end therefore count as
+completed, unless the longest wait is longer than the rest of the window.
 """
 CUT_OFF = 0.01
-"""Maximum fraction of the clients' time that is spent in long transactions that have not ended at the end of the window
-(`clients-cut-off`)."""
+"""Maximum fraction of the clients' time that may belong to long transactions that were still running at the end of the
+window (`clients-cut-off`)."""
 OWN_DELAY = 0.25
-"""Maximum time that replies wait for the drive loop, as a fraction of the service time (`loop-delayed`)."""
+"""Maximum time for which replies may wait until the drive loop reads them, as a fraction of the service time
+(`loop-delayed`)."""
 REARMED = 0.01
-"""Maximum number of receive operations per transaction that fail because all buffers are in use (`loop-delayed`)."""
+"""Receive operations fail if all buffers are in use. This is the maximum number of such failures per transaction
+(`loop-delayed`)."""
 LATENCY_LATE_SHARE = 0.25
-"""Maximum latency that the relay may add beyond the declared round-trip time, as a fraction of that time
-(`latency-late`)."""
+"""Maximum latency that the relay may add in excess of the declared round-trip time, as a fraction of the declared
+round-trip time (`latency-late`)."""
 OUR_SHARE = 0.15
 """Maximum fraction of the CPU time that client, observers, emulation and latency relay may use together
 (`own-cpu-share`)."""
@@ -27,12 +29,13 @@ BUSY = 0.05
 """Maximum fraction of all cores' CPU time that other programs may use. If they use more, a trial is flagged
 (`cpu-taken`, `not-quiet`), a slice is repeated, and `ironbench doctor` warns."""
 BUSY_WITH_KERNEL = 0.20
-"""Limit for `cpu-taken` that replaces `BUSY` if kernel threads are counted as other programs, because kernel threads
-also work for the database."""
+"""Limit for `cpu-taken` in place of `BUSY` if the CPU time of kernel threads counts as that of other programs. It is
+higher, because kernel threads also work for the database."""
 FAITHFUL_LOAD = 0.5
-"""Fraction of the maximum emulated I/O rate up to which emulation is reliable (`emulation-limit`). The maximum was
-measured on an idle CPU, but during a trial, the database also needs the CPU."""
+"""Emulation is reliable up to this fraction of the maximum I/O rate that it reached on an idle CPU (`emulation-limit`).
+During a trial, the database also needs the CPU, so emulation may not reach its maximum."""
 PROFILE_LOST = 0.01
-"""Maximum fraction of lost samples for a profile to count as complete (`profile-lost`)."""
+"""Maximum fraction of samples that may be lost. A profile that lost more is not complete (`profile-lost`)."""
 PROFILE_UNRESOLVED = 0.20
-"""Maximum fraction of frames without a symbol for a profile to be readable (`profile-unresolved`)."""
+"""Maximum fraction of frames that may lack a symbol. A profile with more such frames is not readable
+(`profile-unresolved`)."""

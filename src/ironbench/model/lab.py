@@ -1,4 +1,6 @@
-"""A validated experiment: what is fixed, what is varied, how measurements are repeated, and what the author expects."""
+"""A validated experiment. It contains what is fixed, what is varied, how measurements are repeated, and what the author
+expects.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ class Factor:
     name: Name
     levels: Annotated[tuple[Name, ...], Meta(min_length=1)]
     fields: tuple[tuple[Name, ...], ...] = ()
-    """For each value: the fields of the lab file that the value sets, such as `layout.log`. Empty in labs of earlier
-    versions."""
+    """One tuple for each value of the factor, with the lab-file fields that the value sets, such as `layout.log`. Empty
+    in labs of earlier versions."""
     words: tuple[Label, ...] = ()
-    """For each value: the workload's name for it, such as `stored procedures`. Empty unless the factor varies a single
-    workload option whose values have names."""
+    """One name for each value of the factor, such as `stored procedures`. The workload defines these names. Empty
+    unless the factor varies a single workload option whose values have names."""
 
     @property
     def all_fields(self) -> tuple[str, ...]:
@@ -35,8 +37,8 @@ class Factor:
 
     @property
     def field(self) -> str:
-        """The field of the lab file that the factor is named after, such as `layout.log` for a factor `log` that sets
-        this field. Empty if the author chose another name."""
+        """The lab-file field after which the factor is named. For example, a factor `log` that sets `layout.log` is
+        named after this field. Empty if the author chose another name."""
         return next((one for one in self.all_fields if self.name in (one, one.rpartition(".")[2])), "")
 
     def fields_of(self, level: str) -> tuple[str, ...]:
@@ -44,12 +46,14 @@ class Factor:
         return dict(zip(self.levels, self.fields, strict=False)).get(level, ())
 
     def words_of(self, level: str) -> str:
-        """Returns the workload's name of a value; empty if there is none."""
+        """Returns the workload's name for a value of the factor. Returns an empty text if the value has no such
+        name."""
         return dict(zip(self.levels, self.words, strict=False)).get(level, "")
 
 
 RATE_FACTOR = "rate"
-"""Name of the factor by which fixed-rate configurations differ from the configurations that they repeat."""
+"""Name of the factor for the rate. A fixed-rate configuration differs only in this factor from the configuration that
+it repeats."""
 BASELINE = "baseline"
 """Name of the baseline of a screen."""
 
@@ -61,14 +65,14 @@ def named(levels: Mapping[str, str], joint: str = " ") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The name of a configuration, or of the part that several configurations have in common, with the factor values of
-    which the name consists."""
+    """The name of a configuration, with the factor values that form the name. It may also name only the values that
+    several configurations have in common."""
 
     name: str
     """Name in records, commands and JSON documents, such as `log=memory clients=8`."""
     values: tuple[tuple[Factor, str], ...] = ()
-    """Factors with their values, if the name consists of them. Empty for a name that is only known as text, such as a
-    name from the lab file."""
+    """The factors and values that form the name. Empty if only the text of the name is known, for example if the lab
+    file declares the name."""
     emulated: bool = False
     """Whether storage was emulated. Every page that shows the name must state this."""
 
@@ -79,7 +83,8 @@ class Configuration:
 
 
 NOTHING_ELSE = Configuration("")
-"""The common part of two configurations, if the lab varies only the factors in which they differ."""
+"""The common part of two configurations that have nothing else in common: they differ in every factor that the lab
+varies."""
 
 VALUE, RATE = "value", "rate"
 """Kinds of claims about one configuration."""
@@ -91,9 +96,10 @@ class Claim:
 
     text: str
     kind: str
-    """`ratio`: `cells[0]` divided by `cells[1]` is between `low` and `high`; `order`: each configuration is better than
-    the next; `value`: the metric of `cells[0]` is between `low` and `high`; `rate`: the rate `low` is sustained. A
-    requirement of a run names no configuration and applies to all configurations of the run."""
+    """What the claim states. `ratio`: `cells[0]` divided by `cells[1]` is between `low` and `high`. `order`: each
+    configuration is better than the next one. `value`: the metric of `cells[0]` is between `low` and `high`. `rate`:
+    the system sustains the rate `low`. A requirement of a run names no configuration and applies to all configurations
+    of the run."""
     metric: Name
     cells: tuple[str, ...]
     """Names of the configurations that the claim is about."""
@@ -125,30 +131,31 @@ class Method:
     metric: Name = "throughput"
     """The metric that the lab's verdicts are about. Other metrics are reported without a verdict."""
     answer: str = ""
-    """Name of the factor that the lab's answer is about; empty for the first factor."""
+    """Name of the factor that answers the lab's question. Empty for the first factor."""
     restore: Annotated[str, one_of("auto", "trial", "block")] = "auto"
     """When data are restored to their initial state: before each `trial`, before each `block`, or `auto`."""
     quiet_s: Amount = 30.0
     """Maximum time to wait before a trial until no other program uses the machine."""
     budget_s: Amount | None = None
     budget_for_rates_s: Amount | None = None
-    """Smallest budget with which fixed-rate configurations have enough blocks for a verdict. None if `budget_s` is
-    sufficient or not set."""
+    """Smallest budget that gives fixed-rate configurations enough blocks for a verdict. None if `budget_s` is large
+    enough or not set."""
     order: Annotated[str, one_of("random", "fixed")] = "random"
     """Order of the configurations in each block: `random`, or `fixed` in the order of their declaration."""
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
-    """What happens to unflushed writes at the power cut after each trial: `lose`, `subset` or `torn`; empty if there is
-    none.
+    """What happens to unflushed writes at the power cut after each trial: `lose`, `subset` or `torn`. Empty if there is
+    no power cut.
     """
     profile: ProfileRequest | None = None
-    """The stacks to sample during trials; None if no stacks are sampled."""
+    """The stacks to sample during trials. None if no stacks are sampled."""
     slice_s: Positive | None = None
-    """Length of slices in seconds; None if each trial runs without interruption."""
+    """Length of slices in seconds. None if each trial runs without interruption."""
     slice_piloted: bool = False
-    """Whether `slice_s` is only an assumption of the plan, because a pilot in the first block chooses the length."""
+    """Whether a pilot in the first block will choose the slice length. Until then, `slice_s` is only an assumption of
+    the plan."""
     observed: bool = False
-    """For a lab with slices: whether one trial of each configuration with observers and per-statement times follows the
-    blocks."""
+    """For a lab with slices. Whether the lab measures one more trial of each configuration after the blocks, with
+    observers and per-statement times."""
     why_trials: str = ""
     """Why the lab measures whole trials although the author requested slices."""
     duet: bool = False
@@ -156,8 +163,9 @@ class Method:
     the cores, or interleaved if a pilot showed that this was more precise. Such labs can be reported but not
     resumed."""
     dropped: tuple[BlockNumber, ...] = ()
-    """Numbers of blocks of the last stages of the first round, which were planned but skipped because the user added a
-    round. Their interim analyses still count when alpha is divided, because the analyses were declared together."""
+    """For each skipped stage at the end of the first round, its number of blocks. These stages were skipped because the
+    user added a round. Their interim analyses still count when alpha is divided, because all analyses of a round are
+    declared together."""
 
     @property
     def blocks(self) -> int:
@@ -179,8 +187,8 @@ class Lab:
     baseline: Name
     """Name of the configuration with which other configurations are compared."""
     comparisons: tuple[tuple[str, str], ...]
-    """Pairs of configuration names (the compared configuration, its baseline) that get a finding, in the order of the
-    report."""
+    """Pairs of configurations that get a finding, in the order of the report. The second configuration of a pair is the
+    baseline of the first."""
     method: Method
     claims: tuple[Claim, ...]
     trials: Annotated[tuple[Trial, ...], Meta(min_length=1)]
@@ -202,7 +210,8 @@ class Lab:
     rated_comparisons: tuple[tuple[str, str], ...] = ()
     """Pairs of fixed-rate configurations at the same rate. The pairs have no verdict unless a claim names them."""
     file: str = ""
-    """Absolute path of the lab file if the confirmation of a screen needs the file again; otherwise empty."""
+    """Absolute path of the lab file, if the lab is a screen, whose confirmation needs the file again. Otherwise
+    empty."""
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
 
@@ -247,13 +256,12 @@ class Lab:
             return self.made_of(levels)
         base = self.setup(self.baseline).cell.levels
         changed = {factor: level for factor, level in levels.items() if base.get(factor) != level}
-        # In the confirmation of a screen, names of configurations contain only the factors that differ from the
-        # baseline.
+        # Names in the confirmation of a screen consist only of the factor values that differ from the baseline.
         return Configuration(cell, self.made_of(changed).values if cell == named(changed, CHANGES) else ())
 
     def made_of(self, levels: Mapping[str, str]) -> Configuration:
-        """Returns the `Configuration` whose name consists of these factor values. They may be only a part of a
-        configuration's values."""
+        """Returns the `Configuration` whose name consists of these factor values. The values need not cover all factors
+        of the lab."""
         known = {factor.name: factor for factor in self.all_factors}
         return Configuration(named(levels), tuple((known[name], level) for name, level in levels.items()))
 

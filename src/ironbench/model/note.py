@@ -12,13 +12,12 @@ MISSING = "trials-missing"
 """Code of the note on planned trials that have not run yet."""
 _LONGEST_CODE = 400
 TEXT = "text"
-"""Name of the value that contains the sentence, in notes that consist only of a sentence. Records before schema 4
-contain such notes."""
+"""Records before schema 4 contain notes that consist only of a sentence. The sentence is the value with this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoteRange:
-    """The range of a number over several merged notes."""
+    """Lowest and highest value of a number in several notes that were merged."""
 
     low: float
     high: float
@@ -26,8 +25,8 @@ class NoteRange:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A fact that a reader must know before using the results. The values are facts, not sentences; the only sentences
-    are messages of an engine or a library."""
+    """A fact that a reader must know before using the results. The values are facts and not sentences, except that a
+    value may be a message of an engine or a library."""
 
     code: str
     """Stable identifier in lower case, such as `client-saturated`."""
@@ -36,8 +35,8 @@ class Note:
     several trials or configurations may contain the `Note` that they share."""
 
     def __post_init__(self) -> None:
-        # msgspec's Meta cannot be used for this check: errors contain notes, and child processes start without
-        # third-party packages.
+        # Child processes start without third-party packages, and errors contain notes. msgspec's Meta therefore cannot
+        # do this check.
         if not self.code.isprintable() or len(self.code) > _LONGEST_CODE:
             raise ValueError("Expected a code on one line")
         if any(type(value) in (list, dict) for value in self.values.values()):
@@ -81,8 +80,8 @@ def _together(values: Sequence[Any]) -> Any:
 
 
 def _frozen(value: Any) -> Any:
-    """Returns a hashable value. Notes contain no nested objects; if a damaged record does, they are converted to
-    text."""
+    """Converts a value to a hashable one. Notes contain no nested objects. If a damaged record contains one, it is
+    converted to text."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     return str(value) if isinstance(value, dict) else value

@@ -21,8 +21,8 @@ class Source:
     """
     target: str
     period_s: float = 1.0
-    """Minimum period in seconds. A source that is expensive to read, for example because there are many backends, is
-    read less often."""
+    """Minimum period in seconds. A source is read less often if reading it is expensive, for example because there are
+    many backends."""
     cost_s: float = 0.0
     """CPU time of one reading without backends, in seconds; 0 if unknown."""
     backend_cost_s: float = 0.0
@@ -72,7 +72,7 @@ class Observation:
     series: tuple[Series, ...] = ()
     counted: tuple[Counted, ...] = ()
     late: Mapping[str, float] = field(default_factory=dict)
-    """For each metric or series computed from delayed statistics of the server, the maximum delay in seconds while
-    clients work."""
+    """Metrics and series that are computed from delayed statistics of the server. For each of them, the maximum delay
+    in seconds while clients work."""
     withheld: Note | None = None
-    """Why delayed metrics were left out; None if they are included."""
+    """Why delayed metrics were left out. None if they are included."""

@@ -1,4 +1,4 @@
-"""Samples of the observers, and the wait classes into which a transaction's time is divided."""
+"""Samples of the observers. Also the wait classes, which divide the time of a transaction."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Waits:
     """Wait events of an engine's backends during a trial."""
 
     instants: Sequence[SamplePoint]
-    """Number of backends by wait event, with one point per sample. Backends without a wait event count as `IDLE` or
-    `WORKING`."""
+    """One point per sample. It contains the number of backends for each wait event. Backends without a wait event count
+    as `IDLE` or `WORKING`."""
     on_cores: OnCores | None
     """Time that the backends spent on cores and waiting for a core; None if the processes are not visible."""
     part_of: Callable[[str], str]
@@ -56,5 +56,5 @@ SERVER_CPU = "server-cpu"
 OTHER_PROGRAMS = "other-programs"
 """Name of the limiting resource if other programs used more CPU time than server and client together."""
 CONCURRENCY = "concurrency"
-"""Name of the limiting resource if most of the time is CPU time of the server, but cores are idle and backends hardly
-wait for a core: more clients are needed."""
+"""Name of the limiting resource if more clients are needed. Most of the time is then CPU time of the server, but cores
+are idle and backends hardly wait for a core."""

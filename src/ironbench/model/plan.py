@@ -26,12 +26,11 @@ class Plan:
     choice: Choice
     trials: tuple[Trial, ...]
     confirmations: int
-    """Number of additional trials that confirm the best configuration after a sweep; 0 if there is only one
-    configuration."""
+    """Number of trials that confirm the best configuration after a sweep. 0 if there is only one configuration."""
     observe: bool = True
     search: Search | None = None
-    """The optimum search, if there is one. `trials` are then the search's starting points, and each further trial
-    depends on earlier results."""
+    """The search for the best load, if there is one. `trials` then contains only the first trials of the search. The
+    search chooses each further trial from earlier results."""
 
     traces: str = ""
     """Directory for traces of emulated devices; empty if no traces are written."""
@@ -79,7 +78,8 @@ class Plan:
         return sum(spans) + self.confirmations * (max(spans) if spans else 0.0)
 
     def transaction_log_of(self, trial: Trial) -> str:
-        """Returns the log file of one trial. In a run of several trials, the file's name ends with the trial's id."""
+        """Returns the log file of a trial. If the run has several trials, the trial's id is appended to the file's
+        name."""
         if not self.transaction_log or trial.purpose == Purpose.REHEARSAL:
             return ""
         several = len(self.trials) > 1 or self.search is not None or trial.cell.load.warmup_auto
@@ -104,7 +104,8 @@ def record_id(series: str, trial: Trial) -> str:
 
 
 LONGEST_SLUG = 100
-"""Maximum length of a slug: a file name has at most 255 bytes (NAME_MAX), including the series and the suffixes."""
+"""Maximum length of a slug. A slug, the series and the suffixes form a file name, which has at most 255 bytes
+(NAME_MAX)."""
 
 
 def _slug(name: str) -> str:

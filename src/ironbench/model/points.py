@@ -53,13 +53,14 @@ class CounterGrowth:
         return self.count(key) / self.span_s
 
     def volume(self, key: str, of: str) -> float:
-        """Returns the increase of a counter of bytes or seconds, scaled to the rounded number of events that caused
-        it."""
+        """Returns the increase of a counter of bytes or seconds. `of` is the counter of the events that caused the
+        increase. `count` rounds the number of events, so the increase is scaled by the same factor."""
         events = self.by.get(of, 0.0)
         return self.by.get(key, 0.0) * self.count(of) / events if events > 0 else 0.0
 
     def ratio(self, over: str, under: str) -> float | None:
-        """Returns the increase of one counter divided by the increase of another; None if the latter did not change."""
+        """Returns the increase of the counter `over` divided by the increase of the counter `under`. Returns None if
+        `under` did not change."""
         below = self.by.get(under, 0.0)
         return self.by.get(over, 0.0) / below if below > 0 else None
 
@@ -126,7 +127,7 @@ def steps(readings: Sequence[SamplePoint]) -> list[tuple[float, CounterGrowth]]:
 def rate_series(
     name: str, grown: Sequence[tuple[float, CounterGrowth]], value: Callable[[CounterGrowth], float | None]
 ) -> Series:
-    """Returns a time series of `value` with one point for each step; steps without a value are left out."""
+    """Returns a time series of `value` with one point for each step. Steps without a value are left out."""
     pairs = [(t_s, number) for t_s, step in grown if (number := value(step)) is not None]
     return Series(name, tuple(t for t, _ in pairs), tuple(v for _, v in pairs))
 
@@ -175,7 +176,7 @@ def last_within(readings: Sequence[SamplePoint], window_s: float) -> SamplePoint
 
 
 def by_file(text: str) -> dict[str, str]:
-    """Splits a sample of a file pattern into the texts of the files, by path."""
+    """Splits a sample of a source whose target is a file pattern. Returns the text of each file by its path."""
     files: dict[str, str] = {}
     for part in ("\n" + text).split("\n==> ")[1:]:
         path, _, content = part.partition("\n")

@@ -34,14 +34,14 @@ class SampledStack:
     thread: Label
     """Name of the thread, which the kernel cuts to 15 characters."""
     reason: Annotated[str, one_of("", BLOCKED, CPU_QUEUE)]
-    """Why the thread waited; empty for samples on a CPU."""
+    """Why the thread waited. Empty for samples on a CPU."""
     stack: str
     """Frames joined by semicolons, outermost caller first. Names of kernel functions end in `KERNEL_MARK`; a function
     without a symbol has the name of its file in brackets."""
     waker: str
     """Stack of the thread that ended the wait, in the same form; empty if unknown."""
     samples: Natural
-    """Number of samples, or of waits."""
+    """Number of samples. For waits, the number of waits."""
     seconds: Annotated[float, Meta(ge=0, le=1e12)]
     """Seconds of the measured window that these samples represent."""
 

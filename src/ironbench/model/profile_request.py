@@ -11,7 +11,7 @@ from ironbench.model.constraints import one_of
 from ironbench.model.profile import CPU, WAIT
 
 ALL = "all"
-"""Both kinds of samples."""
+"""Value of `--profile` that requests both kinds of samples."""
 DEFAULT_HZ = 99
 """Samples per second and CPU. 99 is used instead of 100, because samples at 100 Hz could coincide with timers."""
 

@@ -30,10 +30,10 @@ from ironbench.model.search import Limit
 from ironbench.model.system import Cell, Choice, System
 
 SCHEMA = 5
-"""Version of the record format. Since 2, a choice contains digests of its scripts. Since 3, a record contains digests
-of its files. Since 4, warnings are notes, and a flagged record has warnings instead of causes. Since 5, causes are
-notes, and the method of measurement has separate fields and is not part of the conditions. Older records stay readable
-(`records.decoded`)."""
+"""Version of the record format. Version 2 added digests of scripts to `Choice`, and version 3 added digests of files to
+records. Since version 4, warnings are notes, and a flagged record has warnings instead of causes. Since version 5,
+causes are notes, and the method of measurement is stored in separate fields instead of the conditions. Older records
+stay readable (`records.decoded`)."""
 NOTES_SINCE = 4
 """The first schema in which warnings are notes. In older records, warnings are sentences."""
 CAUSES_SINCE = 5
@@ -42,7 +42,8 @@ CAUSES_SINCE = 5
 
 FAILED_SUSPECT = 0.001
 FAILED_VOIDED = 0.05
-"""Fractions of failed transactions, overall or of one script, above which a trial is flagged or invalid."""
+"""If a larger fraction of transactions failed, the trial is flagged (first limit) or invalid (second limit). The
+fraction is computed over all transactions and for each script."""
 FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 RATE_NOT_KEPT = "rate-not-kept"
 """Code of the warning that an open-loop trial did not sustain its target rate."""
@@ -71,12 +72,12 @@ ENGINE_DIED = "engine-died"
 NOT_BACK = "not-back"
 """Code of the cause that the database did not survive the power cut."""
 NOT_WHOLE = "block-not-whole"
-"""Code of the cause that another system of the trial's block failed, which makes an interleaved trial invalid."""
+"""Code of the cause that another system of the same block failed. An interleaved trial is then invalid."""
 TRIALS, SLICES, DUET = "trials", "slices", "duet"
-"""Methods of measuring: one trial after another; interleaved in short slices with the other systems of the block; or
-(only in earlier versions) at the same time as another system."""
+"""Methods of measurement. `TRIALS`: one trial runs after another. `SLICES`: the systems of a block are interleaved in
+short slices. `DUET`, only in earlier versions: two systems run at the same time."""
 SYSTEMS = "slice_systems"
-"""Name of the metric that counts the systems that were interleaved."""
+"""Name of the metric with the number of interleaved systems."""
 SUSPICIOUS = frozenset(
     {
         *("transactions-failed", "failed-outside-window", "client-saturated", "cpu-taken", "own-cpu-share"),
@@ -158,8 +159,8 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Response times of one SQL command of a script inside the window. Each is measured from sending the command to
-    receiving the answer."""
+    """Response times of one SQL command of a script inside the window. A response time is the time from sending the
+    command to receiving the answer."""
 
     script: str
     line: Natural
@@ -174,7 +175,8 @@ class Statement:
     stdev_s: Amount
     """Standard deviation."""
     p50_s: Amount | None = None
-    """Median response time; None if there are too few answers for a median, or in a record of an earlier version."""
+    """Median response time. None if there are too few answers for a median, or if the record is from an earlier
+    version."""
     p95_s: Amount | None = None
     p99_s: Amount | None = None
 
@@ -202,8 +204,8 @@ class Record:
     cell: Cell
     block: BlockNumber
     purpose: Name
-    """Purpose of the trial: a `Purpose`, or a purpose that this version does not have, in a record of another
-    version."""
+    """Purpose of the trial, usually a `Purpose`. Records of another version may have a purpose that this version does
+    not know."""
     started_at: Annotated[str, Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", max_length=40)]
     """Start of the trial in UTC, ISO 8601, seconds."""
     elapsed_s: Annotated[float, Meta(ge=0, le=1e10)]
@@ -215,17 +217,17 @@ class Record:
     warnings: tuple[Note, ...] = ()
     causes: tuple[Note, ...] = ()
     """Why the trial is invalid, failed or aborted. Empty for a flagged trial, because its notes contain the reason
-    (`flags`), except in records before schema 4."""
+    (`flags`). In records before schema 4, flagged trials have causes as well."""
     budget: Budget = Budget()
     machine: Key = ""
     """Content key of the machine's fingerprint in the store."""
     server_machine: Key = ""
-    """For an existing server (`--dsn`): content key of the fingerprint of the server's machine, if this machine was
-    observed or is the same as `machine`; otherwise empty. Code should call `machine_of` instead."""
+    """Only for an existing server (`--dsn`): content key of the fingerprint of the server's machine. Empty unless the
+    machine was observed or is the same as `machine`. Code should call `machine_of` instead."""
     engine: Key = ""
     """Content key of the engine's facts (version, settings, configure flags) in the store."""
     scripts: dict[str, Key] = field(default_factory=dict)
-    """Content keys in the store of the texts of the scripts that were run, by script name."""
+    """For each script that was run, the content key of its text in the store."""
     software: dict[str, str] = field(default_factory=dict)
     """Version of ironbench, build profile, and versions of Python and packages."""
     stage: StageNumber = 1
@@ -236,8 +238,8 @@ class Record:
     method: Annotated[str, one_of("trials", "slices", "duet")] = TRIALS
     """Method of measurement: `TRIALS`, `SLICES` or `DUET`."""
     turns_since: Label = ""
-    """Time at which interleaving of the block's systems started, ISO 8601. Equal for all systems that were interleaved
-    with each other; empty for whole trials."""
+    """Time at which interleaving of the block's systems started, ISO 8601. Systems that were interleaved with each
+    other have the same value. Empty for whole trials."""
     seed_given: bool = False
     """Whether the user chose the seed."""
     search_range: tuple[Count, Count] | None = None
@@ -252,7 +254,7 @@ class Record:
     """What happens to unflushed writes at the power cut after the trial: `lose`, `subset` or `torn`; empty if there is
     no power cut."""
     profile: ProfileRequest | None = None
-    """The stacks that the run or lab requested to sample; None if it requested none. Auxiliary trials are not
+    """The stacks that the run or lab wants to be sampled. None if no stacks are sampled. Auxiliary trials are not
     profiled."""
     power_cut: bool = False
     """Whether the power was cut after the trial and the engine recovered."""
@@ -283,7 +285,7 @@ class Record:
 
     @property
     def kept_rate(self) -> bool | None:
-        """Whether an open-loop trial sustained its target rate; None for a closed loop."""
+        """Whether an open-loop trial sustained its target rate. None for a closed loop."""
         if self.cell.load.rate is None and self.cell.load.rate_share is None:
             return None
         return not self.warned(RATE_NOT_KEPT)
@@ -295,7 +297,8 @@ class Record:
 
 
 def machine_of(record: Record) -> str:
-    """Returns the content key of the fingerprint of the server's machine, which did the work; empty if unknown.
+    """Returns the content key of the fingerprint of the server's machine. Returns an empty key if the machine is
+    unknown.
 
     An existing server (`--dsn`) may be on any machine. Its machine is known if it was observed (`--server`), or if the
     server's processes were visible on the client's machine. In records without `server_machine`, CPU time of the engine

@@ -56,7 +56,8 @@ length."""
 def redacted(value: str, name: str = "") -> str:
     """Returns `value` without passwords. Hides all of `value` if its name suggests a secret."""
     last = name.rpartition(".")[2]
-    # Not secret: password_encryption, which is the name of a method, and switches such as md5_password_warnings.
+    # Two kinds of settings have suspicious names but are not secret: password_encryption, which names a method, and
+    # switches such as md5_password_warnings.
     if value and _SECRET_NAME.search(last) and last != "password_encryption" and value not in ("on", "off"):
         return HIDDEN
     if not _SUSPICIOUS.search(value):
@@ -72,7 +73,8 @@ def _without_addressed(text: str) -> str:
         return text
 
     def hidden(match: re.Match[str]) -> str:
-        # Only the text up to the last @ is searched, so that every possible start of an address has an end.
+        # Only the text up to the last @ is searched. Every possible start of an address then has an end, so no search
+        # runs to the end of the text in vain.
         head, at, tail = match[0].rpartition("@")
         return _ADDRESS.sub(rf"\1:{HIDDEN}@", head + at) + tail if "://" in head else match[0]
 
@@ -89,7 +91,8 @@ def _without_listed(line: str) -> str:
         key_ends = _KEY.match(line, at).end()  # type: ignore[union-attr]
         kept.append(line[at : key_ends + 1])
         at = key_ends + 1
-        # The value is searched only if it must be hidden, because otherwise the search could start at every position.
+        # Only values that must be hidden are searched for their end. Otherwise, a long text could start such a search
+        # at every position.
         if line[key_ends : key_ends + 1] != "=" or not _is_secret_key(kept[-1][:-1]):
             continue
         value = _VALUE.match(line, at)

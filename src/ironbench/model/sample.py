@@ -1,10 +1,10 @@
 """Decides whether a trial has enough transactions for a percentile.
 
-The same rule applies to all percentiles, in trials, curves, targets and findings. With 95% confidence, the largest of n
-values must be above the percentile, because the percentile would otherwise have no upper bound. The probability that
-all n are below the p-quantile is pⁿ for any distribution, so pⁿ ≤ 0.05 (David and Nagaraja, Order Statistics, 3rd ed.,
-2003, section 7.1): 5 transactions for a median, 299 for a 99th percentile, 2,995 for a 99.9th. This is equivalent to
-the rule of three: about three or more values are expected beyond the percentile.
+The same rule applies to all percentiles, in trials, curves, targets and findings. A percentile has an upper bound only
+if the largest of the n values is above it. This must be so with 95% confidence. For any distribution, all n values are
+below the p-quantile with probability pⁿ, so pⁿ must be at most 0.05 (David and Nagaraja, Order Statistics, 3rd ed.,
+2003, section 7.1). A median therefore needs 5 transactions, a 99th percentile 299, and a 99.9th percentile 2,995. This
+agrees with the rule of three, by which at least about three values should lie beyond the percentile.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _IOS_PER_S = {
 }
 _STATISTIC = re.compile(rf"({'|'.join(_POOLED)})_(p\d+|mean|stdev|max)_s(\{{.*\}})?")
 _PERCENTILE = re.compile(rf"({'|'.join([*_POOLED, 'lateness', *_IOS_PER_S])})_p(\d+)_s(\{{.*\}})?")
-"""Pattern of percentiles for which the trial's metrics contain the number of values. For other percentiles, only the
-code that computes them knows the number; `quantiles` leaves out percentiles of too few values."""
+"""Pattern of percentiles whose number of values is among the trial's metrics. For other percentiles, the number is not
+recorded. `quantiles` therefore leaves out such a percentile when it is computed from too few values."""
 
 
 _HISTOGRAM_RESOLUTION = 1e-3
@@ -36,8 +36,8 @@ _HISTOGRAM_RESOLUTION = 1e-3
 
 
 def resolution(metric: str) -> float:
-    """Returns the maximum relative error that rounding causes in the ratio of two values of a metric; 0 for exact
-    values."""
+    """Returns the maximum relative error of the ratio of two values of a metric, if the values are rounded. Returns 0
+    for exact values."""
     return _HISTOGRAM_RESOLUTION if _percentile(metric) is not None else 0.0
 
 
@@ -57,29 +57,30 @@ def is_conditional(metric: str) -> bool:
 
 
 def sampled(record: Record, metric: str) -> bool:
-    """Returns whether a page may show the trial's value of the metric: there must be enough transactions, and
-    transactions that never ended must not be able to change the value much."""
+    """Returns whether a page may show the trial's value of the metric. The trial must have enough transactions for it.
+    In addition, transactions that never ended must be too few to change the value much."""
     return not few(record, metric) and not unresolved(record, metric)
 
 
 def few(record: Record, metric: str) -> bool:
-    """Returns whether the metric is a percentile of too few transactions; False if the number of transactions is
-    unknown."""
+    """Returns whether the metric is a percentile of too few transactions. Returns False if the number of transactions
+    is unknown."""
     needs = _needs(metric)
     count = None if needs is None else _counted(record, needs[1])
     return needs is not None and count is not None and count < needs[0]
 
 
 def _counted(record: Record, rate_name: str | None) -> float | None:
-    """Returns the number of transactions of a trial, or of the part that a rate metric belongs to."""
+    """Returns the number of transactions of a trial. If `rate_name` is the transaction rate of one part of the trial,
+    returns the number for this part."""
     if rate_name is not None and (rate := record.metrics.get(rate_name)) is not None:
         return rate * record.elapsed_s
     return record.metrics.get("transactions")
 
 
 def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float:
-    """Returns how many seconds trials like these must last to have enough transactions for these percentiles; 0 if they
-    are long enough."""
+    """Returns how many seconds a trial like these must last to have enough transactions for these percentiles. Returns
+    0 if the trials are already long enough."""
     lasting = [0.0]
     for record in records:
         for metric in metrics:
@@ -92,14 +93,14 @@ def least_duration_s(records: Sequence[Record], metrics: Sequence[str]) -> float
 _MARGIN = 2
 """Minimum ratio of the tail beyond a percentile to the fraction of transactions that never ended.
 
-Unfinished transactions are among the slowest, so a percentile below them is exact. The ratio is greater than 1, because
-some of them might have been faster than expected.
+Transactions that never ended are assumed to be the slowest. The percentile is exact as long as it lies below all of
+them. The ratio is greater than 1, because some of them might not have been among the slowest.
 """
 
 
 def unresolved(record: Record, metric: str) -> bool:
-    """Returns whether the value is unknown because of transactions that were scheduled and had not ended when the trial
-    finished draining (right-censored). A mean and a maximum are then only lower bounds."""
+    """Returns whether transactions that never ended make the value unknown (right-censored). Such transactions were
+    scheduled, but had not ended when the trial finished draining. A mean and a maximum are then only lower bounds."""
     tail = _tail(metric)
     waiting = _never_ended(record) if tail is not None else 0.0
     if tail is None or not waiting:
@@ -110,8 +111,8 @@ def unresolved(record: Record, metric: str) -> bool:
 def _never_ended(record: Record) -> float:
     """Returns the number of transactions that never ended.
 
-    In records of earlier versions, which did not wait for unfinished transactions, no percentile includes transactions
-    that were still waiting at the end of an open loop.
+    Earlier versions did not wait for unfinished transactions at the end of an open loop, so no percentile in their
+    records includes these transactions.
     """
     metrics = record.metrics
     if "longest_wait_s" in metrics or not metrics.get("not_started"):
@@ -121,7 +122,8 @@ def _never_ended(record: Record) -> float:
 
 @cache  # cached because names are few and trials many
 def _tail(metric: str) -> float | None:
-    """Returns the fraction of transactions beyond a statistic of response or service times; None for other metrics."""
+    """Returns the fraction of transactions beyond a statistic of response or service times. Returns None for other
+    metrics."""
     match = _STATISTIC.fullmatch(metric)
     if match is None:
         return None
@@ -130,8 +132,8 @@ def _tail(metric: str) -> float | None:
 
 @cache  # cached because names are few and trials many
 def _needs(metric: str) -> tuple[int, str | None] | None:
-    """Returns the minimum number of transactions for a percentile and, for a part of a trial, the name of the metric
-    with the part's transaction rate."""
+    """Returns the minimum number of transactions for a percentile. If the percentile is of one part of a trial, also
+    returns the name of the metric with the part's transaction rate."""
     match = _percentile(metric)
     if match is None:
         return None
@@ -140,7 +142,7 @@ def _needs(metric: str) -> tuple[int, str | None] | None:
 
 
 class QuantileSource(Protocol):
-    """The part of a histogram that `quantiles` uses."""
+    """The methods of a histogram that `quantiles` needs."""
 
     @property
     def count(self) -> int: ...
@@ -156,8 +158,8 @@ def quantiles(times: QuantileSource, shares: Mapping[str, float], least: int | N
 
 
 def listed(record: Record, metric: str) -> bool:
-    """Returns whether lists and tables of trials show the metric: it must be `sampled`, and must not be a response time
-    at a rate that was not sustained."""
+    """Returns whether lists and tables of trials show the metric. It must be `sampled`. If it is a response time at a
+    target rate, the rate must have been sustained."""
     return sampled(record, metric) and not late(record, metric)
 
 
@@ -173,8 +175,8 @@ def _percentile(metric: str) -> re.Match[str] | None:
 
 
 def percentile(metric: str) -> tuple[str, float] | None:
-    """Splits `response_time_p99_s{script=x}` into its histogram, `response_time{script=x}`, and 0.99; None for other
-    metrics."""
+    """Splits `response_time_p99_s{script=x}` into its histogram, `response_time{script=x}`, and 0.99. Returns None for
+    other metrics."""
     match = _percentile(metric)
     return (match[1] + (match[3] or ""), _share(match[2])) if match and match[1] in _POOLED else None
 
@@ -190,7 +192,8 @@ IN_TABLES = ("response_time_p50_s", "response_time_p99_s")
 
 
 def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None = None) -> tuple[Note, ...]:
-    """Returns notes on percentiles that are left out of a page that shows the percentiles `shown` (None: all)."""
+    """Returns notes on the percentiles that a page leaves out. `shown`: the percentiles that the page would show; None
+    for all."""
     every = {name for record in records for name in record.metrics}
     names = {name for name in every if shown is None or name.partition("{")[0] in shown}
     ios = {name for name in names if name.startswith(tuple(_IOS_PER_S))}
@@ -202,8 +205,8 @@ def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None =
 
 
 def lacking(records: Sequence[Record], metrics: Sequence[str]) -> tuple[tuple[float, int], ...]:
-    """Returns the percentiles among the metrics for which some trial has too few transactions, as (level, transactions
-    needed): (0.99, 299)."""
+    """Returns those of the percentiles for which at least one trial has too few transactions. Each is a pair of its
+    level and the number of transactions that it needs, such as (0.99, 299)."""
     names = {name for record in records for name in metrics if name in record.metrics and few(record, name)}
     digits_of = sorted({match[2] for name in names if (match := _percentile(name))}, key=_share)
     return tuple((_share(digits), needed(_share(digits))) for digits in digits_of)

@@ -39,7 +39,7 @@ class Search:
     most_repeats: Count = 6
     """Maximum number of trials at a load that decides the result."""
     resolution: Annotated[float, Meta(ge=1, le=1000)] = 1.1
-    """The search ends when a higher and a lower load were measured that differ from the best load by at most this
+    """The search ends when the next lower and the next higher measured load differ from the best load by at most this
     factor."""
     indifference: Share = 0.02
     """Loads whose throughput differs by at most this fraction count as equally good. The lowest of them is the best
@@ -78,5 +78,5 @@ class ChosenLoad:
 
     @property
     def note(self) -> Note:
-        """The result of the search as a note; in labs of earlier versions, a note that consists of a sentence."""
+        """The result of the search as a note. In labs of earlier versions, the note consists of a sentence."""
         return self.result or text_note(self.sentence)

@@ -68,7 +68,7 @@ class Session(Protocol):
         ...
 
     def copy_in(self, sql: str, data: bytes) -> int:
-        """Runs a COPY … FROM STDIN with `data`; returns the number of rows copied."""
+        """Runs a COPY … FROM STDIN with `data`. Returns the number of rows copied."""
         ...
 
     def line(self, cpus: Sequence[int] = ()) -> WorkConnection:
@@ -77,8 +77,8 @@ class Session(Protocol):
         ...
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        """Returns the `engine` part of a drive plan: how the core connects to this engine, including the password, if
-        any."""
+        """Returns the `engine` part of a drive plan. It tells the core how to connect to this engine, and includes the
+        password, if any."""
         ...
 
     def facts(self) -> dict[str, Any]:
@@ -91,24 +91,24 @@ class Session(Protocol):
         ...
 
     def processes(self) -> Sequence[int]:
-        """Returns the engine's process ids for the breakdown of CPU time; empty if the processes are not visible."""
+        """Returns the engine's process ids for the breakdown of CPU time. Returns an empty list if the processes are
+        not visible."""
         ...
 
     def directories(self) -> dict[str, str]:
-        """Returns the directories of the roles (`data`, `temp`, `log`). Only directories on this machine are
-        included."""
+        """Returns the directory of each role (`data`, `temp`, `log`) whose directory is on this machine."""
         ...
 
     def within(self) -> Sequence[str]:
-        """Returns the words to put in front of a command so that it runs under the resource limits of this engine;
-        empty if the engine is a server."""
+        """Returns the words to put in front of a command, so that the command runs under the resource limits of this
+        engine. Returns nothing if the engine is a server."""
         ...
 
     def alive(self) -> bool: ...
 
     def last_words(self) -> str:
-        """Returns how the engine ended and its last error messages; empty if unknown, for example for an existing
-        server."""
+        """Returns how the engine ended and its last error messages. Returns an empty text if they are unknown, for
+        example for an existing server."""
         ...
 
     def restart(self) -> None:
@@ -160,9 +160,9 @@ class DelayedSession(Protocol):
         ...
 
     def delayed(self, latency_s: float, cpus: Sequence[int]) -> AbstractContextManager[None]:
-        """Adds this round-trip time, inside the `with` block, to connections that `target` describes or `line` opens.
-        Other connections are not delayed. `cpus`: CPUs of the relay. Raises FailureError, on exit also if the relay has
-        died."""
+        """Delays connections inside the `with` block by this round-trip time. It applies to connections that `target`
+        describes or `line` opens, and to no others. `cpus`: CPUs of the relay. Raises FailureError if the relay cannot
+        be started, or, on exit, if it has died."""
         ...
 
 
@@ -175,11 +175,11 @@ class ServerPause(Protocol):
         ...
 
     def freeze(self) -> None:
-        """Pauses the server; returns when all its processes have stopped. Raises FailureError."""
+        """Pauses the server. Returns when all its processes have stopped. Raises FailureError."""
         ...
 
     def thaw(self) -> None:
-        """Resumes the server; returns when it runs again. Raises FailureError."""
+        """Resumes the server. Returns when it runs again. Raises FailureError."""
         ...
 
 
@@ -188,13 +188,13 @@ class PausableSession(Protocol):
     """A session whose server may be paused between two slices."""
 
     def freezer(self) -> ServerPause | None:
-        """Returns an object that pauses the server; None if ironbench did not start the server."""
+        """Returns an object that pauses the server. Returns None if ironbench did not start the server."""
         ...
 
 
 @runtime_checkable
 class CommitCounter(Protocol):
-    """A session that counts the transactions that the server has committed for it."""
+    """A session that can tell how many transactions its connections have committed."""
 
     @property
     def commits(self) -> int:
@@ -208,7 +208,8 @@ class DirectorySession(Protocol):
 
     @property
     def base(self) -> str:
-        """DN below which ironbench stores its entries. It is appended to any DN that ends with a comma."""
+        """DN below which ironbench stores its entries. Statements may contain a DN that ends with a comma. This base DN
+        is then appended to it."""
         ...
 
     @property
@@ -235,7 +236,7 @@ class PowerCutSession(Protocol):
     """A session whose machine can simulate a power cut."""
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """Simulates a power cut: calls `cut` while the engine runs, kills the engine, calls `restore` once no process
-        uses the engine's files, and starts the engine again with the files that are left. Raises FailureError if the
-        engine does not start."""
+        """Simulates a power cut. Calls `cut` while the engine runs, and then kills the engine. Once no process uses the
+        engine's files, calls `restore` and starts the engine again with the files that are left. Raises FailureError if
+        the engine does not start."""
         ...

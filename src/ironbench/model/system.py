@@ -51,7 +51,7 @@ class Device:
     backing: str = "ram"
     """Directory that stores the device's contents, or `ram`."""
     depth: Count = 1
-    """Queue depth up to which concurrent reads make the device faster."""
+    """The device becomes faster with more concurrent reads, up to this queue depth."""
     rotates: bool = False
     """Whether the device contains a rotating disk."""
 
@@ -62,13 +62,14 @@ ZERO_LATENCY = "free"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Directories of an engine's files, by role, as absolute paths. None if the engine chooses the directory."""
+    """Directories of an engine's files, one for each role, as absolute paths. A directory is None if the engine chooses
+    it."""
 
     data: str | None = None
     temp: str | None = None
     log: str | None = None
     devices: tuple[Device, ...] = ()
-    """Emulated devices to mount. Some roles have their directories on these devices."""
+    """Emulated devices to mount. The directory of a role may be on one of these devices."""
 
     @property
     def emulated(self) -> frozenset[str]:
@@ -80,8 +81,8 @@ class Layout:
         return next((one for one in self.devices if any(part.role == role for part in one.partitions)), None)
 
     def without(self, roles: Collection[str]) -> Layout:
-        """Returns the layout with these roles in the directories that the engine chooses, and not on emulated
-        devices."""
+        """Returns a layout in which the engine chooses the directories of these roles. None of these roles is then on
+        an emulated device."""
         kept = [
             replace(one, partitions=tuple(part for part in one.partitions if part.role not in roles))
             for one in self.devices
@@ -110,30 +111,31 @@ class System:
     memory_total_bytes: Natural | None = None
     """Memory limit for the engine and the page cache of its files, which a control group enforces."""
     latency_s: Positive | None = None
-    """Round-trip time that a relay adds between clients and server, half of it in each direction; None if there is no
+    """Round-trip time that a relay adds between clients and server, half of it in each direction. None if there is no
     relay."""
     parallelism: Natural | None = None
-    """Maximum number of processes or threads for one statement; 1: not parallel."""
+    """Maximum number of processes or threads for one statement. 1 if statements do not run in parallel."""
     ideal: tuple[Name, ...] = ()
-    """Parts that are made zero-latency to measure their cost: `log`, `data`, `temp`, `client`."""
+    """Parts that have zero latency in this system, so that a comparison shows what they cost: `log`, `data`, `temp` or
+    `client`."""
     dsn: str | None = None
     """DSN of an existing server, without the password (see `Secrets`)."""
     server: str | None = None
-    """The machine of the existing server as `ssh://…`; None for this machine, or for a machine that is not observed."""
+    """The machine of the existing server as `ssh://…`. None if it is this machine, or if it is not observed."""
     control: bool = False
     """Whether ironbench may make changes on the server's machine over SSH for trials."""
     restart: str = ""
     """How to restart the server on its machine: a systemd unit, `NAME.service`, or a command."""
     reference_score: Positive | None = None
-    """CPU benchmark score of the machine, for example from SPEC; higher is faster. Charts of queries show the ratio
-    that the scores predict."""
+    """CPU benchmark score of the machine, for example from SPEC. A higher score is better. Charts of query times show
+    the ratio that the scores of two systems predict."""
     commands: tuple[Commands, ...] = ()
     """The user's commands that set the system up. They run in order before the system is measured, and are undone in
     reverse order afterwards."""
 
     def on_zero_latency_device(self, role: str) -> bool:
-        """Returns whether the files of a role are on an emulated zero-latency device. The user chose this device, or
-        ironbench uses it for a zero-latency part instead of a directory in memory."""
+        """Returns whether the files of a role are on an emulated zero-latency device. Either the user chose this
+        device, or ironbench uses it to give a part zero latency (as an alternative to a directory in memory)."""
         device = self.layout.device_of(role)
         return device is not None and device.model == ZERO_LATENCY
 
@@ -141,8 +143,8 @@ class System:
     def zero_latency_parts(self) -> tuple[str, ...]:
         """The parts in `ideal`, and WAL and temporary files if the user put them on a zero-latency device.
 
-        Data files on such a device do not count as the part `data`, because zero-latency data are cached and not stored
-        on a device.
+        Data files on such a device do not make `data` a zero-latency part. For zero-latency data, the engine caches all
+        data instead.
         """
         placed = (role for role in ("log", "temp") if self.on_zero_latency_device(role))
         return tuple(dict.fromkeys((*self.ideal, *placed)))
@@ -156,9 +158,10 @@ class Load:
     threads: Natural = 1
     """Threads of the client, or of each worker if there are workers."""
     rate: Positive | None = None
-    """Target rate in transactions per second for an open loop; None for a closed loop."""
+    """Target rate in transactions per second for an open loop. None for a closed loop."""
     rate_share: Positive | None = None
-    """The rate as a fraction of the baseline's peak, which a lab measures first; `rate` is None until then."""
+    """The rate as a fraction of the baseline's peak throughput. A lab measures the peak first. Until then, `rate` is
+    None."""
     curve: Curve | None = None
     """How the rate or the number of clients changes during the trial. In this case, `rate` is the mean of the curve, or
     `clients` is its maximum."""
@@ -175,7 +178,8 @@ class Load:
     """Whether a pilot trial determines the warm-up. In records, `warmup_s` is then the result."""
     max_tries: Natural = 1
     on_error: Annotated[str, one_of("continue", "stop")] = "continue"
-    """`stop`: an error in the first second that a retry cannot fix ends the trial; `continue`: errors are only counted.
+    """What happens after an error. `stop`: the trial ends if the error occurs in the first second and a retry cannot
+    fix it. `continue`: errors are only counted.
 
     Records without this field used `continue`.
     """
@@ -189,10 +193,10 @@ class Load:
     io: Annotated[str, one_of("auto", "io_uring", "epoll")] = "auto"
     """I/O interface of the client: `auto`, `io_uring` or `epoll`."""
     cache: Label = ""
-    """State of the caches at the start of a trial: `cold`, `warm` or `hot`; empty for the state after the previous
-    trial."""
+    """State of the caches at the start of a trial: `cold`, `warm` or `hot`. Empty if the caches stay as the previous
+    trial left them."""
     checkpoint_s: Positive | None = None
-    """Interval of checkpoints in seconds during the trial; None if the engine's configuration determines it."""
+    """Interval of checkpoints in seconds during the trial. None if the engine's configuration determines it."""
     workers: Annotated[int, Meta(ge=0, le=100_000)] = 0
     """Number of worker processes among which the clients and the rate are divided; 0 if ironbench itself generates the
     load."""
@@ -203,8 +207,8 @@ class Load:
 
     @property
     def shape(self) -> Load:
-        """The load without everything that a sweep varies or derives: clients, threads, seed, and a warm-up chosen by a
-        pilot."""
+        """The load without the fields that a sweep varies or derives. These are clients, threads, seed, and a warm-up
+        that a pilot chose."""
         warmup_s = 0.0 if self.warmup_auto else self.warmup_s
         # The last four fields do not affect what is measured.
         return replace(

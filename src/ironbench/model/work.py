@@ -50,7 +50,7 @@ class Work:
     system: System
     choice: Choice
     load: Load
-    """The load of the trial; its seed is specific to the trial."""
+    """The load of the trial. Its seed is specific to the trial."""
     folder: str
     """A directory for the trial's temporary files. It is removed after the trial."""
     show: Callable[[float, str], None]
@@ -74,7 +74,7 @@ class Outcome:
     """Number of units of work that completed successfully inside the window."""
     failed: int = 0
     errors: Mapping[str, int] = field(default_factory=dict)
-    """Number of errors by SQLSTATE or another short name."""
+    """Number of errors for each SQLSTATE, or for each short name of another kind of error."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     """Histograms: `response_time` of all units, and of parts, such as `response_time{query=q1}`."""
     timeline: Mapping[str, bytes] = field(default_factory=dict)
@@ -94,8 +94,8 @@ class Outcome:
     """Facts detected or chosen at run time that belong in the record, such as {"io": "io_uring"}."""
     warnings: tuple[Note, ...] = ()
     inside: bool = False
-    """Whether the system runs in ironbench's own threads or child processes, so that their CPU time counts as the
-    system's."""
+    """Whether the system runs in ironbench's own threads or child processes. Their CPU time then counts as CPU time of
+    the system."""
     answers: Note | None = None
     """How the answers of queries were checked."""
     cause: Note | None = None

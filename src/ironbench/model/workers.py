@@ -21,10 +21,10 @@ class WorkerPart:
     failed: int
     elapsed_s: float
     threads_cpu_share: float
-    """CPU utilisation of the worker's client threads: their CPU time divided by their number and by the measured
-    time."""
+    """CPU utilisation of the worker's client threads. It is their CPU time divided by the number of threads and by the
+    measured time."""
     machine_cpu_share: float | None = None
-    """Fraction of the machine's CPU time that all programs used; None if not visible."""
+    """Fraction of the machine's CPU time that all programs used. None if it is not visible."""
     response_time_p50_s: float | None = None
     response_time_p99_s: float | None = None
     start_s: float = 0.0
@@ -32,7 +32,7 @@ class WorkerPart:
     clock_error_s: float = 0.0
     """Uncertainty of `clock_offset_s`."""
     clock_offset_s: float = 0.0
-    """Clock of the worker's machine minus clock of the machine that ran ironbench, in seconds; 0 if both are the same
+    """Clock of the worker's machine minus clock of the machine that ran ironbench, in seconds. 0 if both are the same
     machine."""
     here: bool = True
     """Whether the worker ran on the same machine as ironbench."""
