@@ -11,6 +11,9 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Pattern of control characters (Unicode category Cc) and of surrogates, which cannot be encoded."""
 _KEPT = {"\n": " ", "\r": " ", "\t": " "}
 
+CODE = re.compile(r"`([^`|]+)`")
+"""Pattern of a code span. It excludes vertical bars, which would end a cell of a Markdown table."""
+
 THIN = "\u202f"
 """Narrow no-break space, used between a number and its unit."""
 MINUS = "\u2212"

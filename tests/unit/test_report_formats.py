@@ -128,7 +128,7 @@ def test_a_control_character_in_a_text_does_not_end_the_process_that_draws_it() 
 
 
 def test_what_a_user_wrote_is_escaped_in_markdown() -> None:
-    assert escaped("a|b `c` <d> [e](http://f) *g*") == r"a\|b \`c\` \<d\> \[e\](http:​//f) \*g\*"
+    assert escaped("a|b `c` `|` <d> [e](http://f) *g*") == r"a\|b `c` \`\|\` \<d\> \[e\](http:​//f) \*g\*"
     text = rendered("md", [record(replace(DISK, label=EVIL))])
     prose = re.sub(r"(?ms)^```.*?^```$", "", text)
     assert "<img" not in prose.replace("\\<img", "")

@@ -10,7 +10,7 @@ from ironbench.report import assets, theme
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
 from ironbench.report.page import CAUTIONS
-from ironbench.words import clean_lines
+from ironbench.words import CODE, clean_lines
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -39,6 +39,7 @@ def environment(*packages: str) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
+    made.filters["code_pieces"] = CODE.split
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     made.globals |= {
         "CAUTIONS": CAUTIONS,

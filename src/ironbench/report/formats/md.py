@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ironbench.report import text_layout
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.page import CAUTIONS, Answer, AnswerPoint, Command, Page, Section
-from ironbench.words import THIN, counted
+from ironbench.words import CODE, THIN, counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
@@ -21,8 +21,14 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def escaped(text: str) -> str:
-    """Escapes text so that Markdown shows it unchanged, even in tables, and does not turn URLs into links."""
-    return _SPECIAL.sub(r"\\\1", text_layout.clean(text)).replace("://", ":\u200b//")
+    """Escapes text so that Markdown shows it unchanged, even in tables, and does not turn URLs into links. Text between
+    backticks becomes a code span."""
+    pieces = CODE.split(text_layout.clean(text))
+    return "".join(f"`{piece}`" if place % 2 else _escaped(piece) for place, piece in enumerate(pieces))
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text).replace("://", ":\u200b//")
 
 
 def _page(page: Page) -> str:
