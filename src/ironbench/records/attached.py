@@ -31,12 +31,12 @@ _FORMER = {
     "(its text is gone)": "(text no longer available)",
     "(all statements that clients prepared)": "(all prepared statements)",
 }
-"""Placeholders for a statement's text: placeholder of earlier versions → placeholder of this version. They must be the
-same, because statements of two systems are matched by their text."""
+"""Placeholders for missing texts of statements. Each placeholder of an earlier version is mapped to the placeholder of
+this version. Statements of two systems are matched by their text, so both systems must have the same placeholders."""
 
 
 class _FormerInside(msgspec.Struct):
-    """Server statistics as earlier versions wrote them, with sentences in place of notes."""
+    """Server statistics in the format of earlier versions, which wrote sentences instead of notes."""
 
     doubts: tuple[str, ...] = ()
 

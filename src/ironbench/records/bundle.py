@@ -46,11 +46,11 @@ _MOST_BYTES = {
     r"(?:machines|engines|scripts)/[0-9a-f]{16}\.json": _MIB,
     rf"lab/(?:{'|'.join(map(re.escape, LAB_FILES))}|stage-[1-9]\d{{0,5}}\.json)": 32 * _MIB,
 }
-"""Files that a bundle may contain, and their maximum sizes, which are far beyond what trials of several hours
-produce."""
+"""Patterns of the files that a bundle may contain, with the maximum size of such a file. The files of trials that run
+for several hours are much smaller."""
 _MOST_MANIFEST_BYTES = 64 * _MIB
 _MOST_CONTENTS_BYTES = 40 * _MIB
-"""Maximum size of the zip file's central directory, which the zip module reads all at once."""
+"""Maximum size of the zip file's central directory. The zip module reads the whole directory into memory."""
 MOST_FILES = 250_000
 _CHUNK = _MIB
 _WHOLE = "the file was truncated or changed: export and copy it again"
@@ -90,7 +90,7 @@ class _File(io.FileIO):
 
 
 def most_bytes(name: str) -> int | None:
-    """Returns the maximum size of an entry with this name; None if a store has no such file."""
+    """Returns the maximum size of an entry with this name. Returns None if a store cannot contain such a file."""
     return next((most for pattern, most in _MOST_BYTES.items() if re.fullmatch(pattern, name)), None)
 
 
@@ -112,8 +112,9 @@ class Writer:
             raise InputError(name, cause, "export other records")
         if len(self._files) == MOST_FILES:
             raise InputError("export", f"has more than {grouped(MOST_FILES)} files", "export fewer records at a time")
-        stored = name.endswith(".parquet")  # already compressed
-        entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))  # equal records must give identical bundles
+        stored = name.endswith(".parquet")  # Parquet files are already compressed
+        # The date is fixed, so that equal records give identical bundles.
+        entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
         entry.compress_type = zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED
         self._zip.writestr(entry, data)
         self._files[name] = (len(data), hashlib.sha256(data).hexdigest())
@@ -128,8 +129,8 @@ class Writer:
 
 
 class Reader:
-    """A bundle whose manifest is verified. Entries are verified when they are read. Raises InputError for any other
-    file."""
+    """Reads a bundle. Opening it verifies the manifest, and reading an entry verifies the entry. Raises InputError if
+    the file is not a valid bundle."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -222,7 +223,8 @@ class Reader:
     def _unpacked(self, name: str, most: int) -> Iterator[bytes]:
         """Yields the bytes of an entry, at most `most` + 1 bytes, because the declared length cannot be trusted."""
         entry = self._entries[name]
-        if entry.compress_type not in _METHODS:  # the zip module does not limit the size of a chunk for other methods
+        # Other methods are refused: the zip module limits the size of a chunk only for these methods.
+        if entry.compress_type not in _METHODS:
             raise self._altered(name)
         left = most + 1
         try:

@@ -35,7 +35,8 @@ _WITH_CAUSE = msgspec.json.Decoder(_WithCause)
 def decoded(data: bytes) -> Record:
     """Returns the record in a JSON document. Raises msgspec.DecodeError.
 
-    Warnings before schema 4 and causes before schema 5 are sentences; they become notes with a code and the sentence.
+    Old records contain sentences: warnings are sentences before schema 4, and causes are sentences before schema 5.
+    Each sentence is converted to a note with a code and the sentence.
     """
     found = _RECORD.decode(data)
     if found.schema >= CAUSES_SINCE:
@@ -49,7 +50,8 @@ def decoded(data: bytes) -> Record:
 
 
 def _cause(text: str) -> Note:
-    """Returns the note of a cause. Two causes can be recognised only by their sentence."""
+    """Converts the cause in an old record to a note. Two kinds of causes get their own code. They are recognised by the
+    wording of the sentence."""
     if text.startswith("its block is not whole"):
         return Note(NOT_WHOLE, {TEXT: text})
     if "afterwards the database does not start" in text:

@@ -18,8 +18,8 @@ from ironbench.model.system import Choice, System
 
 
 def described(record: Record) -> Described:
-    """Returns the facts about workload and engine in the record; for older records, the facts that this version
-    knows."""
+    """Returns the facts about workload and engine that the record contains. An older record contains no such facts.
+    Returns the facts that this version knows then."""
     return record.described or describe(record.choice, record.system.engine, record.cell.load.clients)
 
 
@@ -28,13 +28,13 @@ def describe(choice: Choice, engine: str, clients: int) -> Described:
     return _described(choice.workload, tuple(choice.options.items()), engine, clients)
 
 
-@lru_cache(maxsize=1024)  # there are many trials but few kinds of work
+@lru_cache(maxsize=1024)  # cached: many trials have the same work
 def _described(workload_name: str, options: tuple[tuple[str, str], ...], engine_name: str, clients: int) -> Described:
     workload, engine = workloads.find(workload_name), engines.find(engine_name)
     known = Described()
     if workload is not None:
         chosen, streams = dict(options), None
-        with contextlib.suppress(InputError):  # this version does not have the option
+        with contextlib.suppress(InputError):  # this version may lack an option of the record
             streams = workload.streams(chosen)
         known = Described(
             units=workload.counts,
@@ -68,18 +68,19 @@ def cache_bytes(record: Record, settings: Mapping[str, str]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """How an engine's settings matter when two systems are compared; empty for an unknown engine."""
+    """Facts about an engine's settings for comparisons of two systems. All fields are empty if this version does not
+    know the engine."""
 
     ideal: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """For each zero-latency part, the settings that are changed to emulate it."""
+    """For each part of the system that can be emulated with zero latency, the settings that the emulation changes."""
     derived: tuple[str, ...] = ()
-    """Settings that are derived from other settings."""
+    """Settings whose values ironbench derives from other settings."""
     beside_version: tuple[str, ...] = ()
     """Settings that can explain a difference between versions."""
     pinned: Mapping[str, str] = field(default_factory=dict)
     """Settings that ironbench always sets."""
     build_features: Mapping[str, str] = field(default_factory=dict)
-    """For each build feature, the setting that exists only in builds with the feature."""
+    """For each build feature, a setting that exists only in builds with this feature."""
 
 
 def settings_of(engine_name: str) -> EngineSettings:
@@ -93,19 +94,21 @@ def settings_of(engine_name: str) -> EngineSettings:
 
 
 def profile_groups(engine_name: str) -> Mapping[str, str]:
-    """Returns how the engine names its work in profiles (`Engine.profile_groups`); empty for an unknown engine."""
+    """Returns the engine's names for kinds of work in profiles (`Engine.profile_groups`). Returns an empty mapping for
+    an unknown engine."""
     engine = engines.find(engine_name)
     return engine.profile_groups if engine else {}
 
 
 def ideal_bytes(system: System) -> dict[str, int]:
-    """Returns, for each zero-latency part, the memory that it may need; empty for an unknown engine."""
+    """Returns the memory that each part of the system may need if it is emulated with zero latency. Returns an empty
+    dict for an unknown engine."""
     engine = engines.find(system.engine)
     return engine.ideal_bytes(system) if engine else {}
 
 
 def losses(system: System) -> list[Note]:
-    """Returns a note for each declared setting at which a crash can lose data."""
+    """Returns a note for each declared setting that allows a crash to lose data."""
     return [note(CAN_LOSE_DATA, settings=(one,)) for one in engines.losses_of(system)]
 
 
@@ -115,6 +118,6 @@ def is_usual_place(directory: str | None, engine: str) -> bool:
         return False
     path = Path(directory)
     _, _, version = path.name.rpartition("-")
-    with contextlib.suppress(InputError):  # the user has no home directory
+    with contextlib.suppress(InputError):  # without a home directory there is no default
         return path == data_dirs.default(engine, version)
     return False

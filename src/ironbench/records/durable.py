@@ -1,8 +1,8 @@
-"""Files that are complete or absent after a power cut, and unfinished files that can be removed once the process that
-wrote them has ended.
+"""Writes files so that each file is either complete or absent after a power cut, and removes the unfinished files of
+processes that have ended.
 
-An unfinished file or folder has a special name, and the process that writes it locks it (flock(2)). The kernel releases
-the lock in whatever way that process ends, so any process that gets the lock may remove the file.
+An unfinished file or folder has a special name. The process that writes it holds a lock on it (flock(2)). When that
+process ends in any way, the kernel releases the lock. A process that gets the lock may therefore remove the file.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def held(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
-    """Holds the lock on a file inside the `with` block. The kernel releases the lock in whatever way this process ends.
-    Raises InputError if another process holds the lock.
+    """Holds the lock on a file inside the `with` block. If this process is killed, the kernel releases the lock. Raises
+    InputError if another process holds the lock.
 
-    `fleeting`: whether to remove the file at the end, and its directory if it was created here and is empty.
+    `fleeting`: whether to remove the file at the end of the block. If this function created the file's directory and
+    the directory is empty, the directory is removed too.
     """
     made = not path.parent.exists()
     try:
@@ -102,12 +103,14 @@ def _hold(descriptor: int, path: Path, subject: str) -> None:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        ours = True  # the file system has no locks, so other processes cannot be excluded
-    if not ours:  # the lock is taken, or the file was removed between opening and locking it
+        ours = True  # without locks, other processes cannot be excluded
+    # Another process holds the lock, or removed the file after this process had opened it.
+    if not ours:
         holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
         cause = f"another ironbench process is using this directory ({holder})"
         raise InputError(subject, cause, "wait for that process, or stop it") from None
-    with contextlib.suppress(OSError):  # on a full disk the lock works, but the file lacks the process id of its holder
+    # On a full disk, the file does not contain the process id of the holder, but the lock works.
+    with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
@@ -153,7 +156,8 @@ def unfinished_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def unfinished_file(path: Path) -> Iterator[Path]:
-    """Creates a locked, empty file as `unfinished_folder` creates a folder. The file's directory must exist."""
+    """Creates a locked, empty file with this name. Removes it at the end of the block unless it was renamed. The file's
+    directory must exist. Raises OSError."""
     yield from _unfinished(path, os.O_RDWR | os.O_CREAT)
 
 
@@ -196,7 +200,8 @@ def _locked(path: Path, flags: int) -> int:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
         except OSError as error:
-            if error.errno not in _NO_LOCKS:  # without locks, no file is ever considered abandoned
+            # On a file system without locks, the file is used unlocked, and `remove_abandoned` never removes it.
+            if error.errno not in _NO_LOCKS:
                 os.close(lock)
                 raise
         if _is(path, lock):

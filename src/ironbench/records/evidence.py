@@ -1,4 +1,4 @@
-"""Evidence of a trial: writes its files with digests, and reads and validates them.
+"""Writes the files with a trial's evidence and computes their digests. Reads and validates these files.
 
 A reader raises one of `UNREADABLE` for a file with invalid content.
 """
@@ -46,7 +46,7 @@ class Evidence:
     """For each column, the little-endian float64 values, one row per second."""
     observed: Sequence[Series] = ()
     counted: Sequence[Counted] = ()
-    """Quantities for which only the counts of histogram buckets are known."""
+    """Quantities that were measured as histograms, for which only the count of each bucket is known."""
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
     log: bytes = b""
     """Standard error of the engine's child process."""
@@ -57,7 +57,8 @@ class Evidence:
 
 
 def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -> dict[str, str]:
-    """Writes the files without syncing them; returns name → digest. Raises OSError."""
+    """Writes the files and does not sync them. Returns a dict that maps the name of each file to its digest. Raises
+    OSError."""
     from ironbench.records import parquet
 
     if evidence.timeline:

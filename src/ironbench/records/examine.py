@@ -1,5 +1,5 @@
-"""Validates imported files like user input: types and ranges (as declared in the model), sizes, digests, and
-references."""
+"""Validates imported files, because they can contain anything, like user input. Checks the types and ranges that the
+model declares, sizes, digests, and references between files."""
 
 from __future__ import annotations
 
@@ -162,7 +162,8 @@ def _lab(path: Path) -> None:
             _decoded(file.read_bytes(), kind)
     directory = LabDirectory(path.parent)
     document(directory.source(), directory.path.name, "do not trust this file")
-    for lab in (directory.frozen().lab, directory.lab()):  # as planned, and with the stages that have started
+    # The first is the lab as it was planned, and the second includes changes by the stages that have started.
+    for lab in (directory.frozen().lab, directory.lab()):
         _check_references(lab)
 
 
@@ -172,7 +173,8 @@ def _check_references(lab: Lab) -> None:
     _distinct("factors", [factor.name for factor in lab.factors])
     measured = {setup.cell.name for setup in lab.measurable}
     rated = {setup.cell.name for setup in lab.rated}
-    known = {setup.cell.name for setup in lab.all_setups}  # a claim about a skipped configuration stays undecided
+    # A claim may name a skipped configuration. Such a claim stays undecided.
+    known = {setup.cell.name for setup in lab.all_setups}
     named = {
         "the baseline": ([lab.baseline], {setup.cell.name for setup in lab.setups}),
         "a comparison": ([cell for pair in lab.comparisons for cell in pair], measured),

@@ -26,8 +26,8 @@ _TEXTS = (".log", ".txt", ".csv")
 def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory | None = None) -> int:
     """Writes the bundle atomically. Returns the number of its records. Raises InputError or UnwrittenError.
 
-    `lab`: the lab of the records, whose plan is included so that the lab is complete on another machine; None: only the
-    records.
+    `lab`: the lab to which the records belong. Its plan is included, so that the lab is complete on another machine. If
+    it is None, only the records are written.
     """
     if out.suffix != SUFFIX:
         raise InputError(f"-o {out}", f"does not end in {SUFFIX}", f"use -o {out}{SUFFIX}")
@@ -60,7 +60,8 @@ def _fill(writer: Writer, store: Store, records: Sequence[Record], lab: LabDirec
     for kind, keys in shared.items():
         for key in sorted(keys - {""}):
             path = store.directory / kind / f"{key}.json"
-            if store.shared(kind, key):  # empty for a damaged file, about which the store has warned
+            # The document is empty if the file is damaged. The store has already warned of this.
+            if store.shared(kind, key):
                 writer.add(f"{kind}/{key}.json", _without_secrets(path.read_bytes()))
     if lab is not None:
         for file in sorted((*lab.path.glob("*.json"), *lab.path.glob("*.toml"))):

@@ -40,15 +40,15 @@ class ImportResult:
 
 
 def import_bundle(reader: Reader, directory: Path) -> ImportResult:
-    """Unpacks a bundle into a separate store, validates and syncs that store, and renames its files into the
-    destination.
+    """Imports a bundle. Unpacks it into a temporary store, validates and syncs this store, and then moves its files to
+    the destination by renaming them.
 
-    A lab needs its own directory: if `directory` contains other records, the lab goes below its `labs/`. A directory
-    that gets files of a lab is marked as imported (`labs.IMPORTED`), because the commands in its lab file come from
-    another machine.
+    A lab needs its own directory. If `directory` contains other records, the destination of a lab is a directory in
+    `directory/labs`. The directory of an imported lab is marked (`labs.IMPORTED`), because the commands in the lab file
+    come from another machine.
 
-    Raises InputError if the bundle is truncated, altered, newer, or has unexpected files, or if the store contains
-    different records with the same ids.
+    Raises InputError if the bundle is truncated or altered, contains unexpected files, or was written by a newer
+    version. Also raises InputError if the destination contains different records with the same ids.
     """
     records = _records(reader)
     directory = _place(reader, directory, records)
@@ -76,7 +76,7 @@ def import_bundle(reader: Reader, directory: Path) -> ImportResult:
         ) from error
     finally:
         for path in made:
-            with contextlib.suppress(OSError):  # the directory is not empty, because the import put files there
+            with contextlib.suppress(OSError):  # not empty after a successful import
                 path.rmdir()
     return ImportResult(new, len(known), directory)
 
@@ -126,8 +126,8 @@ def _of_lab(reader: Reader) -> dict[str, str]:
 
 
 def _here(reader: Reader, directory: Path, ids: Iterable[str]) -> set[str]:
-    """Returns the ids of the bundle's records that the store already contains. Raises InputError if the store has
-    different content for one of them."""
+    """Returns the ids of those records that are both in the bundle and in the store. Raises InputError if such a record
+    has different contents in the store."""
     trials = directory / "trials"
     there = _names(trials).intersection(ids) if trials.is_dir() else set()
     for id in there:
@@ -168,7 +168,8 @@ def _require_room(reader: Reader, directory: Path) -> None:
 
 
 def _unpack(reader: Reader, aside: Path, known: Collection[str]) -> None:
-    base = os.fspath(aside)  # creating forty thousand Path objects takes longer than writing their files
+    # Paths are texts here: creating forty thousand Path objects takes longer than writing the files.
+    base = os.fspath(aside)
     made: set[str] = set()
     for name in reader.files:
         top, _, rest = name.partition("/")
@@ -190,8 +191,8 @@ def _names(directory: Path) -> set[str]:
 
 
 def _move_into_store(aside: Path, directory: Path) -> None:
-    """Moves the files into the store: shared files first, then records, and the lab's plan last. Readers therefore find
-    only complete items at any time."""
+    """Moves the files into the store. Files to which others refer are moved first: shared files, then records, and the
+    plan of the lab last. Readers therefore never find a record or a lab with missing files."""
     for kind in ("machines", "engines", "scripts", "trials"):
         if not (aside / kind).is_dir():
             continue

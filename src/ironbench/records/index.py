@@ -40,8 +40,8 @@ Stamp = str
 WAIT_S = 10.0
 """Seconds to wait for another process that is writing."""
 _SETTLED_S = 0.05
-"""Seconds after a change of a directory during which a further change may leave its time of change the same, because
-the clock of the file system has a limited resolution."""
+"""The clock of a file system has a limited resolution. If a directory changes again within this number of seconds, its
+time of change may remain the same."""
 _BROKEN = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
 """Error codes of SQLite for a file that is damaged or has different tables."""
 T = TypeVar("T")
@@ -75,12 +75,12 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
 
 
 class IndexState(msgspec.Struct, frozen=True):
-    """The part of the index that belongs to one lab, or to the runs of a results directory."""
+    """What the index contains about one lab, or about the runs of a results directory."""
 
     stamps: dict[str, Stamp]
-    """For each record, by id, the stamp of its row."""
+    """For each record id, the stamp with which the record's row was stored."""
     unreadable: frozenset[str]
-    """Names of files that are not readable records."""
+    """Names in the directory that are not readable records."""
 
 
 _FIELDS = [name for name in Listed.__struct_fields__ if name != "tags"]
@@ -151,7 +151,7 @@ class Index:
         """Database that replaces the file for the rest of this process; None while the file is used."""
         self._lock = threading.RLock()
         self.refreshed: dict[str, Callable[[], None]] = {}
-        """For each lab, the function that refreshes the lab's rows again."""
+        """For each lab whose rows this process has refreshed, a function that refreshes them again."""
 
     def known(self, lab: str) -> IndexState:
         """Returns the part of the index that belongs to a lab."""
@@ -200,7 +200,7 @@ class Index:
             return found
 
         if self._run(write, writes=True) < len(known.stamps) - len(gone) + len(rows):
-            # The database was replaced after `known` was read.
+            # There are too few rows: the database was replaced after `known` was read. All records are read again.
             self.refresh(lab, IndexState({}, frozenset()), "", stamps, read)
 
     def forget(self, labs: Set[str]) -> None:
@@ -214,11 +214,11 @@ class Index:
             self._run(write, writes=True)
 
     def states(self) -> dict[str, str]:
-        """Returns the state of each directory when its rows were refreshed, by lab."""
+        """Returns a dict that maps each lab to the state that its directory had when its rows were refreshed."""
         return dict(self.query("select lab, state from directory"))
 
     def unreadable(self) -> dict[str, int]:
-        """Returns the number of records that cannot be read, by lab."""
+        """Returns a dict that maps each lab to its number of unreadable records."""
         return dict(self.query("select lab, count(*) from unreadable group by lab"))
 
     def rows(self, where: str, *values: str | int) -> list[tuple[str, Listed]]:
@@ -284,7 +284,9 @@ class Index:
 def _is_broken(error: sqlite3.Error) -> bool:
     try:
         return error.sqlite_errorcode & 0xFF in _BROKEN
-    except AttributeError:  # raised by Python's module, e.g. for text that is not UTF-8, or by `_opened`
+    # Errors without a code are raised by Python's sqlite3 module, for example for text that is not UTF-8, or by
+    # `_opened`.
+    except AttributeError:
         return True
 
 
@@ -364,8 +366,8 @@ def names_in(trials: Path) -> list[str]:
 
 
 def state_of(trials: Path) -> str:
-    """Returns a text that identifies the present list of names in a directory. Returns an empty text while the
-    directory could change again without a change of its modification time."""
+    """Returns a text that changes whenever a name in the directory is added or removed. Returns an empty text if the
+    directory has changed within the last `_SETTLED_S` seconds, because a further change could then remain unnoticed."""
     try:
         found = trials.stat()
     except OSError:

@@ -63,9 +63,9 @@ FAITHFUL_LATENESS = 0.05
 def warnings(
     system: System, load: Load, driven: Driven, observation: Observation, budget: Budget | None, cycles: bool
 ) -> tuple[Note, ...]:
-    """Returns all warnings of a trial; those in `SUSPICIOUS` flag it.
+    """Returns all warnings of a trial. The trial is flagged if the code of a warning is in `SUSPICIOUS`.
 
-    `cycles`: whether a trial that wrote should cover at least two checkpoints.
+    `cycles`: whether the trial must cover at least two checkpoints if it wrote data.
     """
     summary = driven.summary
     if not summary:
@@ -113,13 +113,15 @@ def _outside_share(profile: Profile) -> float:
 
 _MOST_WORDS = 300
 NO_LOG_BYTES = 16
-"""WAL per transaction below which the transactions count as read-only: the shortest WAL record has 24 bytes."""
+"""If less WAL than this is written per transaction, the transactions count as read-only. The shortest WAL record has 24
+bytes."""
 MAINTENANCE = 0.01
 MAINTENANCE_LEAST = 10
-"""Fraction and number of transactions up to which writing transactions are attributed to the server itself (autovacuum,
-statistics)."""
+"""Limits for the number of writing transactions: a fraction of all transactions, and a number. The larger limit
+applies. If not more transactions wrote, they are attributed to the server itself (autovacuum, statistics), and the
+workload counts as read-only."""
 _CANCELLED = frozenset({"over-limit", CANCELLED})
-"""Errors of queries that were cancelled, by the workload at its time limit, or because the trial was stopped."""
+"""Error codes of cancelled queries. The workload cancels a query at its time limit, or when the trial is stopped."""
 ABORTED = "aborted"
 """Code of the cause of a trial that was ended by an error."""
 STOPPED_ON_ERROR = "stopped-on-error"
@@ -164,15 +166,15 @@ def _ended(summary: Mapping[str, Any]) -> tuple[Note, ...]:
 
 
 def _died(driven: Driven, code: str, error: str) -> Note:
-    """Returns a cause with the engine's last message, unless the error already contains the message. Long messages are
-    shortened to keep records small."""
+    """Returns a cause with the error and the engine's last message. The message is left out if the error already
+    contains it. It is shortened to keep records small."""
     words = driven.last_words[:_MOST_WORDS]
     return note(code, error=error, last_words="" if words in error else words)
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """Failed work of all scripts together, or of one script."""
+    """Numbers of failures, of one script or of all scripts together."""
 
     failed: int
     ended: int
@@ -192,12 +194,14 @@ class _Failed:
 
 
 def _worst(driven: Driven) -> _Failed | None:
-    """Returns the part of the work with the highest fraction of failures; None if there were no failures."""
+    """Returns the failures of the script with the highest fraction of failures, or of all scripts together if this
+    fraction is higher. Returns None if there were no failures."""
     summary = driven.summary
     scripts = summary.get("scripts", [])
     failed = summary.get("failed", 0)
     if driven.drives_itself:
-        # The error codes of such a workload distinguish cancelled queries from queries that the engine rejected.
+        # A workload that drives its own load has error codes for cancelled queries. These are not failures of the
+        # engine.
         failed = sum(count for error, count in summary["errors"].items() if error not in _CANCELLED)
     first = next((script["first_failure"] for script in scripts if script.get("first_failure")), _codes(summary))
     parts = [_Failed(failed, failed + summary["transactions"], driven.counts, "", first)]
@@ -225,7 +229,8 @@ def _failures(load: Load, driven: Driven) -> list[Note]:
     summary = driven.summary
     if summary.get("stopped_on_error"):
         reason = "other"
-        # Errors are counted only in the window, but the first error usually occurs in the warm-up.
+        # `errors` contains only errors in the window. The first error usually occurs in the warm-up, so `cause` is
+        # examined too.
         if DENIED in summary["errors"] or f"SQLSTATE {DENIED}" in summary["cause"]:
             reason = "denied"
         elif load.protocol != "simple" and any(f"SQLSTATE {code}" in summary["cause"] for code in AS_PARAMETER):
@@ -248,7 +253,7 @@ def _rate(load: Load, driven: Driven) -> list[Note]:
     summary = driven.summary
     if load.rate is None or not summary["elapsed_s"]:
         return []
-    # A summary without a schedule contains only the rate.
+    # Without a schedule, the summary does not contain the number of transactions that were due.
     due = float(summary.get("due") or summary["elapsed_s"] * load.rate)
     waiting = summary["not_started"] + summary["unfinished"]
     longest_s = summary.get("longest_wait_s", summary["elapsed_s"])
@@ -301,8 +306,8 @@ def _own_delay(driven: Driven) -> list[Note]:
 
 
 def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
-    """Warns if there are fewer workers because earlier trials lost machines. A trial that itself loses a machine is
-    invalid."""
+    """Warns if the trial ran with fewer workers because machines were lost in earlier trials. If a machine is lost
+    during the trial, the trial is invalid."""
     if not 0 < len(driven.workers) < load.workers or driven.summary["aborted"]:
         return []
     return [note("fewer-workers", workers=len(driven.workers), requested=load.workers)]
@@ -311,7 +316,7 @@ def _too_few_workers(load: Load, driven: Driven) -> list[Note]:
 def _client(load: Load, driven: Driven) -> list[Note]:
     elapsed_s = driven.summary["elapsed_s"]
     if driven.inside or driven.drives_itself:
-        # These threads run the engine, or a workload that drives itself, so they are expected to be busy.
+        # The client threads also run the engine, or a workload that drives its own load. They are expected to be busy.
         return []
     delayed = _own_delay(driven)
     if driven.workers:
@@ -345,8 +350,8 @@ def _unseen(system: System, observation: Observation) -> list[Note]:
 
 
 def _taken(system: System, observation: Observation, budget: Budget) -> list[Note]:
-    """Warns of CPU time used by other programs and virtual machines. If the server's processes are not visible,
-    only steal time counts, because they would look like other programs."""
+    """Warns of CPU time used by other programs and virtual machines. If the server's processes are not visible, only
+    steal time is considered, because the CPU time of the server would count as time of other programs."""
     if system.dsn is not None and "engine_cpu_s" not in observation.metrics:
         taken = DisturbanceShares(0.0, budget.steal)
     else:
@@ -379,10 +384,11 @@ def _relay(system: System, observation: Observation) -> list[Note]:
 
 
 def _emulation(system: System, observation: Observation, budget: Budget | None) -> list[Note]:
-    """Returns a note about emulated devices, and a warning if the emulation was overloaded or too slow."""
+    """Returns a note if devices were emulated. Also returns a warning if the emulation was overloaded or too slow."""
     late = {name: value for name, value in observation.metrics.items() if name.startswith("emulation_late_share")}
     models = tuple(dict.fromkeys(device.model for device in system.layout.devices))
-    # A device whose requests the kernel passes through has no counters, but it has a process.
+    # If the kernel passes the requests of a device on, there are no counters. Such a device is recognised by the CPU
+    # time of its process.
     if not (late or models or "emulation_cpu_cores" in observation.metrics):
         return []
     cpu = {"cpu_share": budget.emulation} if budget is not None else {}
@@ -395,7 +401,7 @@ def _emulation(system: System, observation: Observation, budget: Budget | None) 
 
 
 def durability(engine: Engine | None, settings: Mapping[str, str]) -> tuple[Note, ...]:
-    """Warns of settings with which data can be lost. `engine`: None if this version does not know it."""
+    """Warns of settings with which a crash can lose data. `engine`: None if this version does not know the engine."""
     found = losses(engine.traits.hazards, settings) if engine else ()
     return (note(CAN_LOSE_DATA, settings=found),) if found else ()
 
@@ -430,7 +436,8 @@ def _steadiness(load: Load, driven: Driven) -> list[Note]:
     column = driven.timeline.get("transactions", b"")
     if load.rate is not None or load.curve is not None or not rate_change.is_long_enough(column):
         return []
-    # If each client runs a fixed number of transactions, the last clients have the system to themselves at the end.
+    # If each client runs a fixed number of transactions, only the slowest clients still run at the end. The last tenth
+    # of the trial is therefore ignored.
     share = 1.0 if load.transactions is None else 0.9
     change = rate_change.changed(column, driven.summary["elapsed_s"], share)
     return [note(rate_change.CODE, **change)] if change else []

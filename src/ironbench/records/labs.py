@@ -65,8 +65,8 @@ class FrozenPlan:
     software: Mapping[str, str]
     """Version of ironbench and its dependencies."""
     servers: Mapping[str, str] = field(default_factory=dict)
-    """Address of each observed server (`system.server`) → content key of its machine's fingerprint in the store. Empty
-    in labs of earlier versions."""
+    """Maps the address of each observed server (`system.server`) to the content key of its machine's fingerprint in the
+    store. Empty in labs of earlier versions."""
     gate: bool = False
     """Whether the lab was started as a gate (`lab run --gate`)."""
     schema: Count = SCHEMA
@@ -79,8 +79,8 @@ class DeclaredStage:
     stage: Stage
     trials: tuple[Trial, ...]
     replaced: tuple[BlockNumber, ...] = ()
-    """Blocks of this stage that are measured again as a whole under a new number. `trials` does not contain the trials
-    of such blocks."""
+    """Blocks of this stage that were replaced: all their trials are measured again, in a block with a new number.
+    `trials` contains only the trials of the new blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +110,22 @@ def begun_in(place: Path) -> list[str]:
     """Returns the names of the lab directories in the results directory `place`, in the order in which the labs
     started.
 
-    A name that ironbench chose contains the start time. For other names, the time of the plan file is used, which an
-    import sets to the time of the import.
+    If ironbench chose the name, the name contains the start time. Otherwise, the modification time of the plan file is
+    used. For an imported lab, this is the time of the import.
     """
     return [name for _, name in sorted(_begun(place / "labs"))]
 
 
 _OF_STORES = frozenset({"trials", "machines", "engines", "scripts", "queue", "notes"})
-"""Names of directories that belong to a store or a queue, which contain no labs."""
+"""Names of directories of stores and queues. They contain no labs."""
 _DEEPEST = 4
 """Maximum depth below the results directory at which labs are searched for."""
 _SEPARATOR = ":"
 
 
 def begun_below(place: Path) -> list[str]:
-    """Returns the names of all labs below the results directory `place`, in the order of `begun_in`. `place_of`
-    describes the names."""
+    """Returns the names of all labs below the results directory `place`, in the order in which the labs started. See
+    `place_of` for the form of the names."""
     found = {name: (when, name) for when, name in _begun(place / "labs")}
     for parts in _searched(place):
         for when, last in _begun(place.joinpath(*parts)):
@@ -136,10 +136,11 @@ def begun_below(place: Path) -> list[str]:
 
 
 def place_of(results: Path, name: str) -> Path:
-    """Returns the directory of a lab by the lab's name in `begun_below`.
+    """Returns the directory of a lab. `name`: name of the lab, as `begun_below` returns it.
 
-    For a lab in `labs`, the name is the directory's name. For a lab elsewhere below the results, the names on the path
-    are joined by colons: `demo:first` is `demo/first`, and `:first` is the directory `first` beside `labs`.
+    If the lab is in `labs`, its name is the name of its directory. Otherwise, the name is the path below the results
+    directory, with colons instead of slashes: `demo:first` is `demo/first`. A name for a path with only one component
+    starts with a colon: `:first` is the directory `first` beside `labs`.
     """
     usual = results / "labs" / name
     if _SEPARATOR not in name or (usual / PLAN).is_file():
@@ -162,7 +163,8 @@ def _begun(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _searched(place: Path, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yields the directories below `place` that may contain labs, except `place/labs`, as the names on their path."""
+    """Yields the directories below `place` that may contain labs, except `place/labs`. Each directory is a tuple with
+    the components of its path below `place`."""
     yield above
     if len(above) >= _DEEPEST - 1:
         return
@@ -206,10 +208,11 @@ class LabDirectory:
         return (self.path / PLAN).is_file()
 
     def begin(self, frozen: FrozenPlan) -> None:
-        """Writes the lab file, and then the plan: a directory without a plan is not a lab yet.
+        """Writes the lab file and then the plan. The plan is written last because it makes the directory a lab.
 
-        Replaces an existing lab that has no trial, for example because loading its data failed: with the stored plan,
-        the lab would fail again. Raises InputError, UnwrittenError, or FailureError for an unreadable plan.
+        An existing lab is replaced if it has no trials, for example because loading its data failed. Resuming it with
+        the stored plan would fail again. Raises InputError if there is a lab with trials, FailureError if its plan is
+        unreadable, and UnwrittenError if a file cannot be written.
         """
         source, text = self.path / SOURCE, frozen.lab.source.encode()
         if self.begun():
@@ -248,9 +251,10 @@ class LabDirectory:
         return text_of(path, str(path), "restore the original file") if path.is_file() else ""
 
     def lab(self) -> Lab:
-        """Returns the plan with the stages that have started. An added stage replaces the planned stages that follow.
+        """Returns the plan, updated by the stages that have started. If a stage was added, the planned stages after it
+        are dropped.
 
-        Once a search has chosen the load of a configuration, the configuration has this load. If the search found no
+        If a search has chosen the load of a configuration, the configuration gets this load. If the search found no
         load, the configuration is skipped.
         """
         lab, declared = confirmed(self.frozen().lab, self.confirmation()), self.declared()
@@ -297,8 +301,8 @@ class LabDirectory:
             (self.path / BEST).unlink(missing_ok=True)
 
     def confirmation(self) -> Confirmation | None:
-        """Returns the confirmation round; None if the lab is not a screen, or if its screen is not finished or found
-        nothing important."""
+        """Returns the confirmation round of a screen. Returns None if the lab is not a screen, if the screen is not
+        finished, or if it found nothing important."""
         return _read(self.path / CONFIRMATION, Confirmation)
 
     def keep_confirmation(self, found: Confirmation) -> None:
@@ -318,14 +322,15 @@ class LabDirectory:
         return tuple(stages)
 
     def declare(self, stage: Stage, trials: tuple[Trial, ...]) -> None:
-        """Stores a stage. The stage's trials are the next to be measured. Raises UnwrittenError."""
+        """Stores a stage before its trials are measured. Raises UnwrittenError."""
         write_whole(self._stage(stage.number), _encoded(DeclaredStage(stage, trials)))
 
     def repeat(self, block: int, in_order: Callable[[int, Sequence[Trial]], Sequence[Trial]]) -> None:
-        """Plans a block of a declared stage again under a new number, and excludes its old records. Raises
-        UnwrittenError.
+        """Replaces a block of a declared stage by a new block with the same trials. The records of the old block are
+        excluded. Raises UnwrittenError.
 
-        `in_order`: (new number, trials of the block) → trials of the new block.
+        `in_order`: function that gets the number of the new block and the trials of the old block, and returns the
+        trials of the new block.
         """
         lab = self.lab()
         number = 1 + max((trial.block for trial in lab.trials), default=block)

@@ -48,7 +48,8 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session
     prepared = measured.prepared.merge(driven.prepared.conditions, driven.prepared.warnings)
     workload = workloads.get(plan.choice.workload)
     options = plan.choice.options
-    # Work that ends by itself has no steady state. Instead, the write backlog that it leaves behind is measured.
+    # Work that ends by itself has no steady state, so its checkpoints are not checked. The write backlog that it leaves
+    # behind is measured instead.
     endless = workload.usual_duration_s(options) is not None
     cycles = endless and checkpoints.made(plan.system, plan.choice)
     seen = judge.warnings(plan.system, trial.cell.load, driven, observation, budget, cycles)
@@ -136,16 +137,16 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session
 
 
 def _server_machine(system: System, session: Session | None, driven: Driven, here: str) -> str:
-    """Returns the content key of the fingerprint of a running server's machine; empty if it is unknown, or if the
-    engine is not a running server. `here`: key of this machine."""
+    """Returns the content key of the fingerprint of the machine on which an existing server runs. Returns "" if the
+    machine is unknown, or if ironbench started the engine itself. `here`: content key of this machine's fingerprint."""
     if driven.elsewhere:
         return driven.elsewhere.machine
     return here if system.dsn is not None and session is not None and session.processes() else ""
 
 
 def capacity(session: Session) -> dict[str, float]:
-    """Returns the used fraction of each role's file system. Flash drives become slower when they are nearly full, and
-    rotating disks when their inner tracks are used.
+    """Returns for each role of a directory, such as `data`, the used fraction of the directory's file system. Flash
+    drives become slower when they are nearly full. Rotating disks become slower when their inner tracks are used.
 
     Skips directories that belong to another user and are not accessible.
     """
@@ -155,7 +156,7 @@ def capacity(session: Session) -> dict[str, float]:
             usage = shutil.disk_usage(directory)
         except PermissionError:
             continue
-        if usage.total == 0:  # ramfs has no size (statfs(2))
+        if usage.total == 0:  # a file system without a size, such as ramfs (statfs(2))
             continue
         shares[f"capacity_used_share{{role={role}}}"] = usage.used / usage.total
     return shares

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _QUANTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 MOST_SCRIPTS = 12
-"""Maximum number of scripts that have metrics in a record (at most 8 KB): those that ran most often."""
+"""Maximum number of scripts that have metrics in a record. These are the scripts that ran most often. Their metrics
+take at most 8 KB."""
 _PLAIN = (
     "failed",
     "retries",
@@ -34,9 +35,9 @@ _PLAIN = (
 _IF_ANY = ("censored", "cut_off", "cut_off_s", "receive_rearms", "connections_lost", "clients_lost")
 """Names of counts that are in a record only if they are not zero."""
 _OWN_DELAY = ("loop_delay", "replies_per_wait")
-"""Histograms of the drive loop itself. `_own_delay` computes their metrics."""
+"""Histograms of the drive loop's own work. Their metrics are computed by `_own_delay`."""
 _LAG = "_lag"
-"""Suffix of histograms whose metrics the workload itself selects."""
+"""Suffix in the names of some histograms of workloads. Their metrics are computed by the workload."""
 _LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
 
 
@@ -48,7 +49,8 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
         return {}
     elapsed_s = summary["elapsed_s"]
     if elapsed_s <= 0:
-        # The trial ended before its window, so counters that never ran are unknown and not zero.
+        # The trial ended before its window began. The core's counters are then unknown and not zero, so they are left
+        # out.
         return dict(driven.metrics)
     ended = summary["transactions"] + summary["failed"]
     values = {
@@ -65,13 +67,15 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
         values["due"] = float(summary["due"])
     values |= _own_delay(driven)
     values |= _profile(driven)
-    if summary.get("lateness_max_s"):  # 0 if the loop has no schedule, as in a closed loop without think time
+    # Without a schedule, as in a closed loop without think time, the value is 0.
+    if summary.get("lateness_max_s"):
         values |= {name: float(summary[name]) for name in _LATENESS}
     if summary.get("reconnects"):
         values["reconnects"] = float(summary["reconnects"])
         values["reconnect_mean_s"] = summary["reconnects_s"] / summary["reconnects"]
     if summary.get("aborted") and not summary["failed"]:
-        # The error that ended the trial also ended transactions that are not counted as failed.
+        # The error that ended the trial ended transactions too. These are not counted as failed, so the counts would be
+        # wrong.
         for name in ("failed", "failed_fraction", "errors"):
             del values[name]
     for name, histogram in driven.histograms.items():
@@ -119,8 +123,8 @@ def profile_lost_share(profile: Profile) -> float:
 
 
 def own_delay_share(driven: Driven) -> float | None:
-    """Returns the fraction of the service time in which a reply had arrived but waited for the drive loop, which was
-    busy with other replies. On average, a reply waits for half of the time that its batch takes."""
+    """Returns the fraction of the service time in which a reply had arrived but was not handled yet, because the drive
+    loop was handling other replies. On average, a reply waits for half of the time that its batch takes."""
     served = driven.histograms.get("service_time")
     if served is None or not served.count or "loop_wait_s" not in driven.summary:
         return None
@@ -175,7 +179,7 @@ def concise(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def of_no_unit(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Returns the metrics without the metrics per unit of work."""
+    """Returns all metrics except those that are given per unit of work."""
     return {name: value for name, value in metrics.items() if PER_UNIT not in name}
 
 
@@ -205,8 +209,8 @@ def _short(value_s: float) -> float:
 def _latency(name: str, histogram: Histogram) -> dict[str, float]:
     if histogram.count == 0:
         return {}
-    # Percentiles of transactions are kept even if there are few transactions, because reports pool several trials and
-    # check the number of pooled values.
+    # Percentiles of transactions are kept even if there were too few transactions. Reports pool several trials, and
+    # check whether the pooled trials have enough transactions.
     pooled = sample.percentile(f"{name}_p50_s") is not None
     values = sample.quantiles(histogram, _QUANTILES, least=1 if pooled else None)
     values |= {"mean": histogram.mean_s, "max": histogram.max_s, "stdev": histogram.stdev_s}

@@ -20,8 +20,7 @@ FOLDER = "noise"
 
 
 def keep(results: Path, floors: Sequence[Noise]) -> None:
-    """Stores the noise floors of an A/A lab, which has one machine, one work, and a floor per metric. Raises
-    UnwrittenError."""
+    """Stores the noise floors of an A/A lab. There is one noise floor for each metric. Raises UnwrittenError."""
     for machine, work, method in dict.fromkeys((noise.machine, noise.work, noise.method) for noise in floors):
         own = [noise for noise in floors if (noise.machine, noise.work, noise.method) == (machine, work, method)]
         key = work if method == TRIALS else f"{work} by {method}"

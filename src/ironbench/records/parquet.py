@@ -39,7 +39,8 @@ def read(path: Path) -> Columns:
 
 
 def read_series(path: Path) -> dict[str, Columns]:
-    """Reads a file of `write_series`, by series. Raises ValueError."""
+    """Reads a file that `write_series` wrote. Returns the columns of each series by the series' name. Raises
+    ValueError."""
     table = read_table(path)
     if tuple(table) != _SERIES:
         raise ValueError(f"has the columns {', '.join(table)[:200]} instead of {', '.join(_SERIES)}")
@@ -91,7 +92,8 @@ def _name(path: Path) -> str:
 
 def _numbers(name: str, column: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     if isinstance(column, np.ma.MaskedArray) and column.dtype.kind == "f" and name != "t_s":
-        column = column.filled(np.nan)  # DuckDB writes NaN as NULL: a second without transactions has no response time
+        # DuckDB writes NaN as NULL. NaN is valid: for example, a second without transactions has no response time.
+        column = column.filled(np.nan)
     if isinstance(column, np.ma.MaskedArray) or not isinstance(column, np.ndarray) or column.dtype.kind not in "fiu":
         raise ValueError(f"column {name[:100]} does not contain only numbers")
     return column.astype("f8", copy=False)

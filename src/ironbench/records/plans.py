@@ -15,7 +15,7 @@ _HEAD = re.compile(r"^-- (q\d\d): .*$", re.MULTILINE)
 _QUIET = frozenset(
     {"Projection", "Result", "Limit", "Materialize", "Memoize", "Gather", "Gather Merge", "Subquery Scan"}
 )
-"""Steps that do not explain why a plan is slow. Gather only collects the results of the parallel steps below it."""
+"""Steps that do not explain why a plan is slow. Gather, for example, only collects the results of parallel steps."""
 
 
 def plans(text: str, engine: str) -> dict[str, Steps]:

@@ -17,13 +17,14 @@ Place = tuple[str, int]
 
 
 def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, ...]:
-    """Returns the trials still to be measured, in planned order, each with the number of its next attempt.
+    """Returns the trials that must still be measured, in the planned order. Each has the number of its next attempt.
 
     A trial is done if one of its records is comparable, or if it failed `TRIES` times. An aborted or killed attempt
     does not count.
 
-    Interleaved systems are measured again together. If the lab was killed before all systems of a block had a record,
-    the block's records do not count. If one of the systems failed, the others count as failed.
+    Interleaved systems of a block are measured together, so they are also measured again together. If the lab was
+    killed before all of them had a record, none of the block's records counts. If one of them failed, all of them count
+    as failed.
     """
     records = list(records)
     there, torn = _by_place(records), IncompleteGroups.of(records)
@@ -44,13 +45,14 @@ def over(attempts: Sequence[Record]) -> bool:
 
 
 def first_usable(attempts: Iterable[Record]) -> Record | None:
-    """Returns the attempt at a trial that enters comparisons: the first comparable one. None if no attempt is
-    comparable."""
+    """Returns the attempt at a trial that is used in comparisons, which is the first comparable attempt. Returns None
+    if no attempt is comparable."""
     return min((one for one in attempts if one.status.comparable), key=lambda one: one.attempt, default=None)
 
 
 def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> int:
-    """Returns the highest number of attempts at one of these configurations in a block."""
+    """Returns the number of the last attempt at these configurations in a block. If the configurations differ, returns
+    the highest number."""
     of_block = (one for one in records if one.purpose == Purpose.LAB and one.block == block and one.cell.name in cells)
     return max((one.attempt for one in of_block), default=0)
 
@@ -66,8 +68,7 @@ def given_up(records: Iterable[Record]) -> tuple[Record, ...]:
 
 
 def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
-    """Returns the records as `given_up` does, but includes trials of searches and of the peak, which are repeated only
-    if the user requests it."""
+    """Returns the same records as `given_up`, and also the records of failed trials of searches and of the peak."""
     places: dict[tuple[str, str, int], list[Record]] = {}
     for record in records:
         places.setdefault((record.purpose, record.cell.name, record.block), []).append(record)
@@ -75,18 +76,20 @@ def given_up_of_all(records: Iterable[Record]) -> tuple[Record, ...]:
 
 
 def given_up_on(tries: Sequence[Record]) -> bool:
-    """Returns whether a trial failed so often that it is repeated only if the user requests it."""
+    """Returns whether a trial has failed as often as `TRIES` allows. Such a trial is not repeated unless the user
+    requests it."""
     return over(tries) and not any(record.status.comparable for record in tries)
 
 
 @dataclass(frozen=True, slots=True)
 class IncompleteGroups:
-    """Ids of interleaved records for which another system of their block has no comparable record."""
+    """Records of interleaved systems whose block is incomplete, because another system of the block has no comparable
+    record."""
 
     killed: frozenset[str]
-    """Ids of records whose lab was killed before the other systems of the block had a record."""
+    """Ids of records in blocks in which another system has no record, because the lab was killed."""
     lone: frozenset[str]
-    """Ids of records for which the record of another system of the block is not comparable."""
+    """Ids of records in blocks in which the record of another system is not comparable."""
 
     @staticmethod
     def of(records: Iterable[Record]) -> IncompleteGroups:
@@ -104,8 +107,12 @@ class IncompleteGroups:
 
 
 def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
-    """Returns the records of lab trials by configuration and block, attempts in order. Records of interleaved systems
-    are left out if another system of their block has no comparable record, unless the trial has no other records."""
+    """Returns the records of lab trials by configuration and block. The records of a trial are in the order of its
+    attempts.
+
+    Records from incomplete blocks of interleaved systems (`IncompleteGroups`) are left out. They are kept if the trial
+    has no other records.
+    """
     records = list(records)
     torn = IncompleteGroups.of(records)
     apart = torn.killed | torn.lone

@@ -49,7 +49,7 @@ def announced(directory: Path) -> Iterator[None]:
         if file is not None:
             with contextlib.suppress(OSError):
                 file.unlink(missing_ok=True)
-                file.parent.rmdir()  # the directory cannot be removed while other labs are listed
+                file.parent.rmdir()  # fails while other labs are listed
 
 
 def known() -> list[RunningLab]:
@@ -60,7 +60,7 @@ def known() -> list[RunningLab]:
             with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
                 content = json.loads(file.read_text())
                 if content["namespace"] != processes.pid_namespace():
-                    continue  # the file is from another container, whose process ids are meaningless here
+                    continue  # the process id is from another container
                 lab = RunningLab(Path(content["directory"]), ProcessId(**content["process"]))
                 if lab.process.alive():
                     found.append(lab)
@@ -76,8 +76,8 @@ def _folder() -> Path:
 
 
 def own_processes() -> frozenset[int]:
-    """Returns the process ids of all running labs and runs of this user: ironbench, its workers, and the servers that
-    it started. Such processes are measured themselves and are not a disturbance."""
+    """Returns the ids of all processes that belong to running labs and runs of this user. These are ironbench itself,
+    its workers, and the servers that it started. They do not count as other programs that disturb a measurement."""
     roots = {lab.process.pid for lab in known()}
     with contextlib.suppress(OSError, IronbenchError):
         for entry in register.entries():

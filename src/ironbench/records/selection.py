@@ -26,10 +26,10 @@ def select(selection: Sequence[str], results: str) -> list[Record]:
 
 
 def directories(selection: Sequence[str], store: Store) -> list[str]:
-    """Returns those names that are directories.
+    """Returns those names in a selection that mean directories.
 
-    If records have the same name, a directory without a lab is ignored, because a label is often the name of its data
-    directory.
+    A name may be the name of a directory and also the label of records, because users often name a label after the data
+    directory. If the directory contains no lab, the name means the records.
     """
     found = [word for word in selection if Path(word).is_dir()]
     unsure = [word for word in found if not LabDirectory(Path(word)).begun()]
@@ -96,7 +96,9 @@ def named_in(word: str, directory: LabDirectory) -> NamedRecords:
         cells = tuple(name for name in names if wanted.items() <= lab.setup(name).cell.levels.items())
         if cells:
             records = [one for one in _whole(directory) if wanted.items() <= one.cell.levels.items()]
-            own = len(cells) == 1  # a fixed-rate configuration has the same values as the configuration that it repeats
+            # A fixed-rate configuration repeats another configuration and has the same values. Its records are selected
+            # only if the name means several configurations.
+            own = len(cells) == 1
             return NamedRecords(
                 word, [one for one in records if not own or one.cell.name == cells[0]], directory.store, cells
             )
@@ -110,16 +112,17 @@ def named_in(word: str, directory: LabDirectory) -> NamedRecords:
 
 
 def _whole(directory: LabDirectory) -> list[Record]:
-    """Returns the records of a lab. If a trial of interleaved systems was measured again, incomplete earlier attempts
-    are left out."""
+    """Returns the records of a lab. Incomplete attempts at blocks of interleaved systems are left out if the block was
+    measured again."""
     records = directory.records()
     kept = {one.id for tries in by_place(records).values() for one in tries}
     return [one for one in records if one.purpose != Purpose.LAB or one.id in kept]
 
 
 def _levels(word: str, factors: Sequence[Factor]) -> dict[str, str]:
-    """Returns the factors and values that a text names, as a whole or word by word; empty if it names none. Raises
-    InputError for a value that several factors have."""
+    """Returns the values of factors that a text names. The text is either a single value, or a list of values that are
+    separated by blanks. Returns an empty dict if any part of the text is not such a value. Raises InputError for a
+    value that several factors have."""
     whole = _level(word, factors)
     parts = [whole] if whole else [_level(part, factors) for part in word.split()]
     return dict(part for part in parts if part) if all(parts) else {}

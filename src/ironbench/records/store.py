@@ -72,8 +72,8 @@ class Store:
     def __init__(
         self, directory: Path, printer: Printer | None = None, index: Index | None = None, lab: str = ""
     ) -> None:
-        """Opens the store. `index`, `lab`: for a lab's directory, the index of the results directory that contains the
-        lab, and the lab's name in it."""
+        """Opens the store. For the store of a lab, `index` is the index of the results directory that contains the lab,
+        and `lab` is the name of the lab."""
         self.directory = directory = space.followed(directory)
         self._printer = printer or Printer()
         self._trials = directory / "trials"
@@ -84,8 +84,9 @@ class Store:
     def validate(self) -> None:
         """Raises InputError if the results directory cannot be written. Leaves no file there."""
         there = space.existing(self._trials)
-        try:  # tested by writing, because root has every permission, even on a read-only file system
-            tempfile.TemporaryFile(dir=there).close()  # the file has no name if the file system supports that
+        # This writes a file, because root has all permissions, even on a read-only file system.
+        try:
+            tempfile.TemporaryFile(dir=there).close()  # a nameless file, if possible
         except OSError as error:
             raise InputError(
                 f"--results {self.directory}", f"cannot store results: {error.strerror}", "use another directory"
@@ -133,9 +134,10 @@ class Store:
         return key
 
     def shared(self, kind: str, key: str) -> dict[str, Any]:
-        """Returns what `keep_shared` stored. If it is missing or damaged, warns and returns an empty document.
+        """Returns the content that `keep_shared` stored under this key. Returns an empty document if there is no such
+        file. If the file is damaged, prints a warning and also returns an empty document.
 
-        A shared file is read only once, because thousands of records refer to it and its key identifies its content.
+        A shared file is read only once: thousands of records may refer to it, and the content for a key never changes.
         """
         if known := self._shared.get((kind, key)):
             return known
@@ -354,8 +356,8 @@ class Store:
         return faults
 
     def _evidence(self, id: str, name: str, read: Callable[[Path], T], missing: T) -> T:
-        """Reads a file of a record. Returns `missing` if there is no such file, or if the file is damaged, which causes
-        a warning."""
+        """Reads a file of a record. Returns `missing` if there is no such file. If the file is damaged, prints a
+        warning and returns `missing`."""
         try:
             content = self._read_evidence(id, name, read)
         except files.UNREADABLE as error:

@@ -44,8 +44,8 @@ def work_name(choice: Choice) -> str:
 
 
 def work_of_noise(choice: Choice) -> str:
-    """Returns the name under which the noise of the work is stored: like `work_name`, with digests of scripts instead
-    of their directories."""
+    """Returns the name under which the noise of the work is stored. It is like `work_name`, but contains the digests of
+    scripts instead of their directories."""
     if _named_only(choice):
         return work_name(choice)
     files = (Path(script).name for script in choice.scripts)
@@ -85,7 +85,7 @@ def _of_work(choice: Choice) -> dict[str, str]:
     return dict(_telling(choice.workload, tuple(choice.options.items())))
 
 
-@cache  # there are many trials but few works
+@cache  # cached: many trials have the same work
 def _telling(name: str, options: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
     known, kept = workloads.find(name), workloads.compared(Choice(name, dict(options))).options
     try:

@@ -107,6 +107,7 @@ def named(word: str, directory: Path) -> list[ForeignRecord]:
 
 
 def with_labels(records: Sequence[ForeignRecord]) -> list[ForeignRecord]:
-    """Returns the records with names that are distinct on a page."""
+    """Returns the records with distinct names. If several records have the same name, their ids replace their
+    labels."""
     names = [record.name for record in records]
     return [replace(one, label=one.id) if names.count(one.name) > 1 else one for one in records]

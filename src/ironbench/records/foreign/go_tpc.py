@@ -73,7 +73,7 @@ class _Totals:
 
 
 def _end(results: list[Result], totals: _Totals) -> _Totals:
-    """Adds a result with these totals, unless they contain no New-Order transactions. Returns empty totals for the next
+    """Adds a result with these totals if they contain New-Order transactions. Returns empty totals for the next
     result."""
     if "NEW_ORDER" not in totals.parts:
         return _Totals()

@@ -41,7 +41,8 @@ _FIGURES = {
     "p99": ("response_time_p99_s", 1e-3),
     "max": ("response_time_max_s", 1e-3),
 }
-"""For each name in HammerDB's time profile, the metric, and the factor that converts the value to base units."""
+"""Metrics in HammerDB's time profile. For each of HammerDB's names: the name of the metric, and the factor that
+converts HammerDB's unit to the base unit."""
 
 
 def read(output: Output) -> list[Result]:
@@ -86,7 +87,7 @@ def _results(lines: Iterable[str]) -> list[Result]:
             procedure, figures = found[1] if summary else "", {}
         elif procedure and (values := _FIGURE.findall(line)):
             figures |= {name.lower(): value for name, value in values}
-            if "p50" in figures:  # the second line about a procedure
+            if "p50" in figures:  # this line completes the procedure
                 _part(now, procedure, figures)
                 procedure = ""
         elif found := _RESULT.search(line) or _FORMER.search(line):

@@ -31,7 +31,8 @@ _NUMBER = re.compile(NUMBER)
 
 
 class Output:
-    """A file with the output of a program. Raises InputError if the file cannot be such output."""
+    """The output of another program in a file. Raises InputError if the file cannot be the output of a program, for
+    example because it is binary or too large."""
 
     def __init__(self, path: Path, program: str) -> None:
         self.path, self._program = path, program
@@ -140,7 +141,7 @@ def count(text: str) -> int | None:
 
 
 def put(target: dict[str, float], name: str, text: str, factor: float = 1.0) -> None:
-    """Stores a number, unless the text is not a number."""
+    """Stores the number in a text, multiplied by `factor`. Does nothing if the text is not a number."""
     value = number(text)
     if value is not None:
         target[name] = value * factor

@@ -105,7 +105,7 @@ def _end(results: list[Result], now: Result) -> None:
     done, failed, per_second = now.metrics["transactions"], now.metrics.get("failed"), now.metrics["throughput"]
     if failed is not None and done + failed:
         now.metrics["failed_fraction"] = failed / (done + failed)
-    if now.elapsed_s is None and per_second:  # the run had a number of transactions instead of a duration
+    if now.elapsed_s is None and per_second:  # the run was limited by transactions (-t)
         now.elapsed_s = done / per_second or None
     if now.rows and now.rows[0].get("t_s", 0.0) > 1e9:  # `--progress-timestamp`
         begin = now.rows[0]["t_s"]

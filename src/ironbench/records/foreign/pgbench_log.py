@@ -28,9 +28,12 @@ LOGGED = re.compile(
 """Columns of a transaction log: client_id transaction_no time script_no time_epoch time_us [schedule_lag] [retries];
 times in µs."""
 AGGREGATED = re.compile(r"\d{9,11}(?: \d{1,20}){5,16}")
-"""Columns of an aggregated log: interval_start; number of transactions; sum, sum of squares, minimum and maximum of the
-latency in µs. Depending on version and options, these columns follow: the same four values of the schedule lag,
-skipped, retried, retries, serialization failures, deadlocks."""
+"""Columns of an aggregated log: start of the interval, number of transactions, and four values of the latency in µs
+(sum, sum of squares, minimum, maximum).
+
+Depending on version and options, further columns follow: the same four values of the schedule lag, and the numbers of
+skipped transactions, retried transactions, retries, serialization failures, and deadlocks.
+"""
 _FAILURES = slice(13, 15)
 """Columns with serialization failures and deadlocks."""
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -55,7 +58,8 @@ def logged(output: Output) -> list[Result]:
     ends, latencies, scripts = array("d"), array("d"), array("H")
     clients: set[str] = set()
     for found in _lines(output, LOGGED):
-        if " skipped " in found[0]:  # the transaction was skipped because it was too late, so its client did nothing
+        # pgbench skips transactions that are too late. Their client did nothing.
+        if " skipped " in found[0]:
             continue
         client, latency, script, second, micro = found.groups()
         clients.add(client)
@@ -121,7 +125,7 @@ def aggregated(output: Output) -> list[Result]:
     for found in _lines(output, AGGREGATED):
         begin, *values = map(int, found[0].split())
         known = rows.setdefault(begin, values)
-        if known is not values:  # the interval is in the log of another thread
+        if known is not values:  # another thread's log contains the same interval
             raise output.refused(f"contains the interval {begin} twice", "import the log of one thread (pgbench -j 1)")
         if len(rows) > MOST_SECONDS:
             raise output.refused("has too many intervals", "use a longer --aggregate-interval")
