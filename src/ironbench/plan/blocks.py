@@ -32,8 +32,8 @@ def trials(
 
     The order `random` gives a randomised complete block design (Fisher, The Design of Experiments, 1935, ch. IV). The
     order within a block depends only on the seed and the block's number, so adding a stage does not change earlier
-    blocks. `plots`: for each configuration, the key of its changes by hand. In each block, configurations with equal
-    keys are measured one after another (`plan.commands`).
+    blocks. `plots`: for each configuration, a key of the changes by hand that it needs. In each block, configurations
+    with equal keys are measured one after another (`plan.commands`).
     """
     trials: list[Trial] = []
     block = first
@@ -58,7 +58,7 @@ def ordered(cells: Sequence[Cell], block: int, seed: int, order: str, plots: Map
 
 
 FIRST = 6
-"""Number of blocks before the first interim analysis, because fewer blocks give no verdict."""
+"""Number of blocks before the first interim analysis. Fewer blocks give no verdict."""
 
 
 def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
@@ -73,8 +73,8 @@ def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
 
 
 PILOT_S = 30.0
-"""Length of a pilot in seconds: 60 batches, each of 5 buckets of 100 ms. MSER-5 needs 50 batches, and looks for the end
-of the warm-up in the first half."""
+"""Length of a pilot in seconds. It gives 60 batches of 0.5 s, each of which consists of 5 buckets of 100 ms. MSER-5
+needs 50 batches, and searches the first half of them for the end of the warm-up."""
 
 
 def piloted(setups: Sequence[Setup]) -> list[Setup]:
@@ -84,7 +84,8 @@ def piloted(setups: Sequence[Setup]) -> list[Setup]:
 
 
 def peaks(setups: Sequence[Setup]) -> int:
-    """Returns the number of trials that determine the baseline's peak; 0 if no rate is a percentage of the peak."""
+    """Returns the number of trials that determine the baseline's peak. Returns 0 if no rate is a percentage of the
+    peak."""
     return rates.PEAK_TRIALS if rates.wanted(setups) else 0
 
 
@@ -99,8 +100,9 @@ compared with the blocks."""
 
 
 def observed_trials(lab: Lab) -> list[Trial]:
-    """Returns the trials with observers that run after the blocks of a lab with slices, one per configuration; empty
-    for other labs. All of these trials have the same block number, so they use the same random numbers.
+    """Returns the trials with observers that a lab with slices runs after its blocks. There is one for each
+    configuration. Other labs have no such trials. All of these trials have the same block number, so they use the same
+    random numbers.
     """
     if not lab.method.observed:
         return []

@@ -4,14 +4,14 @@ smallest.
 For a paired t interval of n blocks, the minimum detectable effect is the true log ratio that is detected with 90%
 power. It is about (t(1-α/2, n-1) + t(0.9, n-1)) · s / √n, where s is the standard deviation of the log ratio of two
 trials of one block (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, ch. 2; Bloom, Minimum
-Detectable Effects, Evaluation Review 19, 1995). `Detect` functions use the exact noncentral t distribution, and divide
-α by the number of comparisons (Holm's first step) and among the interim analyses. The analysis does the same, so the
-findings achieve the effect that the plan promises.
+Detectable Effects, Evaluation Review 19, 1995). `Detect` functions use the exact noncentral t distribution. They divide
+α by the number of comparisons (Holm's first step) and among the interim analyses. The analysis of the results divides α
+in the same way, so the lab can detect the effect that the plan promises.
 
-With n blocks, the effect is smaller by a factor of √n. Longer trials reduce only the part of s² that is noise within a
-trial. The rest differs from trial to trial, for example because of memory addresses of data and code, background work,
-or the state of the device. `PairVariation` assumes that, at the trial length with which s was measured, each part is
-one half of s².
+The effect is proportional to 1/√n, and decreases with longer trials. The variance s² has two parts: noise within a
+trial, which longer trials reduce, and variation from trial to trial, which they do not reduce. Trials differ, for
+example, in the memory addresses of data and code, in background work, and in the state of the device. `PairVariation`
+assumes that the two parts are equal at the trial length with which s was measured.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LENGTHS_S = (5.0, 7.5, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0)
 """Trial lengths in seconds from which a budget chooses. In trials shorter than 5 s, the start-up and the last
 transactions have too much weight."""
 CHECKPOINTS = 2.5
-"""Minimum length of a trial in checkpoint intervals, so that it contains two complete checkpoints."""
+"""A trial must last at least this many checkpoint intervals, so that it contains two complete checkpoints."""
 MOST_BLOCKS = 500
 MOST_LOOKS = 3
 _SHRINKING = 0.5
@@ -45,7 +45,7 @@ class PairVariation:
     trial_s: float
     """Length in seconds of the trials that have this variation."""
     seen: int
-    """Number of blocks with which the variation was measured."""
+    """Number of blocks from which the variation was computed."""
     source: str
     """How the variation was measured, as text."""
 
@@ -61,8 +61,8 @@ ASSUMED = PairVariation(
 of two runs varies √2 times as much."""
 
 Detect = Callable[[PairVariation, float, tuple[Stage, ...]], float]
-"""A function that takes the variation, the trial length in seconds and the stages, and returns the minimum detectable
-effect at the last analysis as a relative difference."""
+"""A function that computes the minimum detectable effect at the last analysis, as a relative difference. Its arguments
+are the variation, the trial length in seconds, and the stages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,24 +70,25 @@ class LabTimes:
     """The time that the configurations of a lab need, in seconds."""
 
     own_s: tuple[float | None, ...]
-    """Measured time of a trial of each configuration, in seconds; None if the budget chooses it."""
+    """Measured time in seconds of one trial of each configuration. None if the budget chooses it."""
     around_s: tuple[float, ...]
-    """Seconds that a trial of each configuration takes in addition to the measured time: warm-up, start, data, checks,
-    stop."""
+    """Seconds that one trial of each configuration takes in addition to the measured time. They are spent on the
+    warm-up, start, data, checks and stop."""
     once_s: float
     """Seconds for loading data before the first trial."""
     peak_trials: int = 0
     """Number of trials before the first block that determine the peak of the first configuration."""
     declared_peaks: int = 0
-    """Value that `peak_trials` has without fixed-rate configurations; above 0 if the lab declares a rate as a
+    """What `peak_trials` would be without fixed-rate configurations. Above 0 if the lab file declares a rate as a
     percentage of the peak."""
     pilots_s: float = 0.0
-    """Seconds of trials before the first block that determine warm-ups."""
+    """Seconds that pilots take before the first block. They determine warm-ups."""
     search_trials: int = 0
-    """Approximate number of trials of each configuration before the first block that search for its best load."""
+    """Approximate number of search trials before the first block. They search for the best load of each
+    configuration."""
     copies_s: float = 0.0
-    """Seconds for copies of data that are made once for the whole lab, or before a trial that determines the peak or a
-    load."""
+    """Seconds for copying data, apart from the copies for blocks. Copies are made once for the whole lab, or before a
+    trial that determines the peak or a load."""
     rated_around_s: tuple[float, ...] = ()
     """`around_s` of the fixed-rate configurations. Their trials are as long as those of the first configuration."""
     rated_blocks: int = 0
@@ -95,7 +96,7 @@ class LabTimes:
     observed_s: float = 0.0
     """Seconds of observed trials after the last block."""
     turning: float = 0.0
-    """Overhead of interleaving as a fraction of the measured time; 0 if the lab measures whole trials."""
+    """Overhead of interleaving as a fraction of the measured time. 0 if the lab measures whole trials."""
 
     def block_s(self, trial_s: float) -> float:
         """Returns the seconds that one block takes without fixed-rate configurations."""
@@ -153,13 +154,13 @@ def sized(
     checkpoint_s: float = 0.0,
     least_s: float = 0.0,
 ) -> Size:
-    """Returns the number of blocks and the trial length within the budget with the smallest minimum detectable effect.
-    Raises InputError if the budget is too small for six blocks of the shortest trials.
+    """Among the sizes that fit into the budget, returns the number of blocks and the trial length with the smallest
+    minimum detectable effect. Raises InputError if the budget is too small for six blocks of the shortest trials.
 
-    Fixed-rate configurations are measured if half of the budget is enough for two blocks of them, and the rest is
-    enough for six blocks of the other configurations. `rated_wanted`: number of blocks that fixed-rate configurations
-    should have, because a claim about them needs this many. The error's hint uses `checkpoint_s`, the longest time
-    between checkpoints, and `least_s`, the minimum length of trials in slices.
+    Fixed-rate configurations are measured only if two blocks of them fit into half of the budget, and six blocks of the
+    other configurations fit into the rest. `rated_wanted`: number of blocks that a claim about fixed-rate
+    configurations needs. `checkpoint_s`: longest time between checkpoints. `least_s`: minimum length of trials in
+    slices. The last two are used for the error's hint.
     """
     plain = replace(cells, rated_around_s=(), rated_blocks=0, peak_trials=cells.declared_peaks)
     found = [
@@ -171,7 +172,7 @@ def sized(
     ]
     if not found:
         least = plain.lab_s(min(lengths), blocks.FIRST)
-        # The budget does not set the length of trials that end when their work is done.
+        # Some trials end when their work is done. The budget does not determine their length.
         length = f" with trials of {min(lengths):g} s" if None in cells.own_s else ""
         raise InputError(
             f"{file}, budget {units.span(budget_s)}",
@@ -182,12 +183,12 @@ def sized(
 
 
 def _ways(cells: LabTimes, needed_s: float, budget_s: float, checkpoint_s: float, least_s: float) -> str:
-    """Lists ways to change a lab that does not fit into its budget. Each of them is sufficient, except that fewer
-    values may still be too many."""
+    """Lists ways to change a lab that does not fit into its budget. Each way is sufficient by itself, except that the
+    lab may still be too large after some values were removed."""
     ways = [f"use a budget of {units.span(spoken_up(needed_s))}"]
     fixed_s = cells.lab_s(0.0, blocks.FIRST)
     per_second = cells.lab_s(1.0, blocks.FIRST) - fixed_s
-    # The length of trials that end when their work is done cannot be changed.
+    # Some trials end when their work is done. Their length cannot be changed.
     fitting_s = math.floor((budget_s - fixed_s) / per_second) if per_second > 0 else 0
     if fitting_s >= max(1.0, least_s) and (settings := _shorter(fitting_s, checkpoint_s)):
         ways.append(f"set {settings}")
@@ -197,7 +198,8 @@ def _ways(cells: LabTimes, needed_s: float, budget_s: float, checkpoint_s: float
 
 
 def _shorter(fitting_s: int, checkpoint_s: float) -> str:
-    """Returns the settings for trials of at most this length; empty if checkpoints need longer trials."""
+    """Returns the settings that make trials at most this long. Returns an empty text if checkpoints need longer
+    trials."""
     settings = [f'load.duration = "{fitting_s}s"'] if fitting_s < LENGTHS_S[0] else []
     if CHECKPOINTS * checkpoint_s > fitting_s:
         interval_s = math.floor(fitting_s / CHECKPOINTS)
@@ -214,16 +216,16 @@ def _worth(size: Size, rated_wanted: int) -> tuple[bool, float, float, float]:
 
 
 def for_rated_s(cells: LabTimes, lengths: Sequence[float], count: int) -> float:
-    """Returns the smallest budget that allows `count` blocks of fixed-rate configurations and six blocks of the others,
-    in seconds, rounded up to whole minutes."""
+    """Returns the smallest budget in seconds, rounded up to whole minutes, that allows `count` blocks of fixed-rate
+    configurations and six blocks of the other configurations."""
     shortest, these = min(lengths), replace(cells, rated_blocks=count)
     of_rated = these.rated_s(shortest) / fixed_rates.MAX_BUDGET_SHARE
     return 60.0 * math.ceil(max(of_rated, these.lab_s(shortest, blocks.FIRST)) / 60)
 
 
 def _choices(cells: LabTimes, plain: LabTimes, trial_s: float, budget_s: float) -> Iterator[LabTimes]:
-    """Yields times with as many fixed-rate blocks as their part of the budget allows, and times without any fixed-rate
-    blocks."""
+    """Yields two alternatives: as many blocks with fixed-rate configurations as half of the budget allows, and no such
+    blocks. The first alternative is left out if the budget allows too few such blocks."""
     if cells.rated_around_s:
         peaks = replace(cells, rated_blocks=0).rated_s(trial_s)
         held = int((budget_s * fixed_rates.MAX_BUDGET_SHARE - peaks) / cells.rated_block_s(trial_s))
@@ -240,8 +242,8 @@ def spoken_up(seconds: float) -> float:
 
 
 def staged(count: int, looks: int | None) -> tuple[Stage, ...]:
-    """Divides blocks into stages: `looks` of them, or by default one for every six blocks, at most three. An interim
-    analysis follows each stage, so that a clear difference ends the lab early."""
+    """Divides blocks into `looks` stages. By default, there is one stage for every six blocks, but at most three. An
+    interim analysis follows each stage, so that a clear difference ends the lab early."""
     return blocks.stages(count, min(MOST_LOOKS, count // blocks.FIRST) if looks is None else looks)
 
 
@@ -257,13 +259,14 @@ def sized_run(
     around: str = WARMUP,
     own_length: bool = False,
 ) -> tuple[int, float]:
-    """Returns the number of blocks and the trial length with which a run has the most precise means within the budget.
-    Raises InputError if not even one block of the shortest trials fits.
+    """Among the sizes that fit into the budget, returns the number of blocks and the trial length that give the most
+    precise means. Raises InputError if not even one block of the shortest trials fits.
 
-    `around_s`: time that a trial of each configuration takes in addition to the measured time; messages use the name in
-    `around`. The number of `confirmations` is planned with the longest of these times. `own_length`: whether the
-    workload determines the trial length, so that no shorter length is suggested. The mean of n trials varies by 1/√n of
-    the variation of one trial, which depends on the trial length as in `PairVariation`.
+    `around_s`: time that a trial of each configuration takes in addition to the measured time. `around`: what messages
+    call this time. `confirmations`: number of confirmation trials. Each is assumed to take the longest of the times in
+    `around_s`. `own_length`: whether the workload determines the trial length. If it does, no shorter length is
+    suggested. The standard deviation of the mean of n trials is that of one trial divided by √n. For one trial, it
+    depends on the trial length as in `PairVariation`.
     """
 
     def fixed_s(trial_s: float) -> float:
@@ -300,8 +303,8 @@ def _too_little(
     ways = [f"use a budget of {units.span(spoken_up(once_s + apart_s + trials * shortest_s))}"]
     if around == WARMUP and apart_s and once_s + trials * shortest_s <= budget_s:
         ways.append("use --warmup 0s")
-    # A shorter duration is suggested only if neither the workload nor the time between checkpoints determines the
-    # length. It may be shorter than the lengths that a budget chooses.
+    # If the workload or the time between checkpoints determines the length, no shorter duration is suggested. The
+    # suggested duration may be shorter than the lengths that a budget chooses.
     fitting_s = math.floor((budget_s - once_s - apart_s) / trials)
     if not own_length and shortest_s <= LENGTHS_S[0] and fitting_s >= 1:
         ways.append(f"use --duration {fitting_s}s")
@@ -313,7 +316,8 @@ def _too_little(
 
 
 def needed(trial_s: float, target: float, looks: int | None, spread: PairVariation, detect: Detect) -> int | None:
-    """Returns the smallest number of blocks that can detect `target`; None if more than 500."""
+    """Returns the smallest number of blocks that can detect `target`. Returns None if more than 500 blocks are
+    needed."""
     low, high = blocks.FIRST - 1, MOST_BLOCKS
     if detect(spread, trial_s, staged(high, looks)) > target:
         return None

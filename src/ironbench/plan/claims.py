@@ -19,8 +19,8 @@ _IN_PARENTHESES = r"\(([a-z][a-z0-9_]*(?:\{[^{}]*\})?)\)"
 _METRIC = re.compile(rf"\s*{_IN_PARENTHESES}\s*$")
 _ORDER = re.compile(rf"\s*order\s*(?:{_IN_PARENTHESES})?\s*:(.*)", re.DOTALL)
 _ORDER_OF = re.compile(r"\s*order\b(?!=)[^:]*:.*>", re.DOTALL)
-"""Pattern of a claim about an order with unexpected text between `order` and the colon. Text with `order=` is excluded,
-because it is about a factor named `order`."""
+"""Pattern of a claim about an order that has unexpected text between `order` and the colon. Text with `order=` is
+excluded, because it is about a factor named `order`."""
 _NUMBER = r"([0-9]*\.?[0-9]+)"
 _RANGES = (
     (re.compile(rf"{_NUMBER}\s+to\s+{_NUMBER}"), (1, 2)),
@@ -165,8 +165,8 @@ def _distinct(claims: Sequence[str], where: str) -> None:
 
 
 def refuse_unrated(claims: Sequence[Claim], lab: Lab, file: str) -> None:
-    """Raises InputError for a claim about fixed-rate configurations that are not measured, for a claim that compares
-    configurations with and without a rate, and for a claim about a metric that the rate determines."""
+    """Checks claims about fixed-rate configurations. Raises InputError if the configurations are not measured, if only
+    one of the compared configurations has a rate, or if the rate determines the metric of the claim."""
     rated = {setup.cell.name: setup.of for setup in lab.rated}
     known = {setup.cell.name for setup in lab.all_setups}
     skipped = tuple(f"{setup.cell.name} {RATE_FACTOR}=" for setup in lab.setups if setup.skipped)
@@ -212,9 +212,9 @@ def _cell(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 
 
 def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> str:
-    """Returns the name of the configuration that a text describes: by its name, by one or more `factor=value`, or by a
-    value that only one factor has. If several configurations match, the one with the first value of all other factors
-    is chosen. Raises InputError if no configuration matches, or if the text is ambiguous.
+    """Returns the name of the configuration that a text describes. The text is a name, one or more `factor=value`, or a
+    value that only one factor has. If several configurations match, the configuration in which all other factors have
+    their first value is chosen. Raises InputError if no configuration matches, or if the text is ambiguous.
     """
     text = text.strip()
     if any(cell.name == text for cell in cells):
@@ -237,8 +237,8 @@ def named(text: str, where: str, declared: DeclaredLab, cells: Sequence[Declared
 
 
 def _assignments(text: str, where: str, declared: DeclaredLab) -> Mapping[str, str]:
-    """Converts a text such as `log=memory clients=8` to the values by factor; empty if the text contains no `=`, or if
-    the lab has no factors. Values may contain spaces."""
+    """Parses a text such as `log=memory clients=8`. Returns the value of each factor in the text. Returns nothing if
+    the text contains no `=`, or if the lab has no factors. Values may contain spaces."""
     known = {factor.name: factor for factor in declared.factors}
     if not known or "=" not in text:
         return {}

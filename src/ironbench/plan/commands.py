@@ -1,13 +1,13 @@
-"""The user's commands of a lab: which commands are in effect for a trial, for how long, and how often a person is
+"""Determines which of the user's commands are in effect for a trial of a lab, for how long, and how often a person is
 needed.
 
 A trial has a stack of scopes: commands of the lab, commands of the block, changes by hand, and commands of the trial
-itself. Scopes at the bottom of the stack stay in effect if the next trial has them as well; the other scopes are
-undone, starting at the top. A change by hand is requested once for all trials of a block that need it. Such trials form
-a *whole plot* of a split-plot design: plots are drawn in random order, and so are the trials of each plot. Every block
-makes the changes of its plots again, even if the previous block ended with the same plot: two blocks that share one
-change would not be independent, and the confidence intervals of their ratios would be too narrow (Webb, Lucas and
-Borkowski, "Factorial experiments when factor levels are not necessarily reset", J. Quality Technology 36, 2004).
+itself. After a trial, scopes are undone from the top of the stack. The scopes at the bottom that the next trial also
+has stay in effect. A change by hand is requested once for all trials of a block that need it. Such trials form a *whole
+plot* of a split-plot design. Plots are in random order, and so are the trials of each plot. If a block ends with the
+plot with which the next block starts, the change is undone and made again. Blocks that share a change would not be
+independent, and the confidence intervals of their ratios would be too narrow (Webb, Lucas and Borkowski, "Factorial
+experiments when factor levels are not necessarily reset", J. Quality Technology 36, 2004).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def asks(lab: Lab) -> int:
 
 
 def shared(stack: Sequence[Scope], wanted: Sequence[Scope]) -> int:
-    """Returns the number of scopes, from the bottom of the stack, that stay in effect for the next trial."""
+    """Counts the scopes that stay in effect for the next trial. They are at the bottom of both stacks."""
     same = (have == want for have, want in zip(stack, wanted, strict=False))
     return next((place for place, one in enumerate(same) if not one), min(len(stack), len(wanted)))
 

@@ -36,8 +36,8 @@ class DeclaredCell:
     """For each factor, the name of its value."""
     sections: Sections
     added: tuple[tuple[str, CommandsSection], ...] = ()
-    """Commands of factor values, in addition to those in `sections`. Each comes with its value, such as
-    `governor=performance`."""
+    """Commands of factor values, which run in addition to the commands in `sections`. Each entry also contains the
+    factor value, such as `governor=performance`."""
 
 
 def number_of_cells(declared: DeclaredLab) -> int:
@@ -66,12 +66,13 @@ def cells(declared: DeclaredLab) -> tuple[DeclaredCell, ...]:
 
 
 def comparisons(declared: DeclaredLab, found: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
-    """Returns pairs of names: the compared configuration, and its baseline. Empty for a screen, because its
+    """Returns pairs of names: the compared configuration, and its baseline. Returns no pairs for a screen, because its
     confirmation chooses the comparisons. In one-at-a-time and explicit designs, every configuration is compared with
     the baseline. In a full design, every configuration is compared with each configuration that has the first value of
-    one factor and is otherwise equal. Such a comparison shows the effect of a value with everything else equal. If
-    there are other comparisons, configurations that differ only in their rate are not compared: that the target rate
-    differs is not a finding, and each additional comparison makes the others less precise (Holm).
+    one factor and is otherwise equal. Such a comparison shows the effect of a value with everything else equal.
+    Configurations that differ only in their rate are compared only if there are no other comparisons. The effect of a
+    different target rate is known without a measurement, and each additional comparison makes the other comparisons
+    less precise (Holm).
     """
     if declared.design == SCREEN:
         return ()
@@ -154,7 +155,7 @@ def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping
 
 
 def _explicit(declared: DeclaredLab) -> Iterator[DeclaredCell]:
-    """Yields the configurations of an explicit design. Each configuration selects values of factors; a factor that it
+    """Yields the configurations of an explicit design. Each configuration selects values of factors. A factor that it
     does not mention has its first value. A configuration with a name may also set fields."""
     known = {factor.name: factor for factor in declared.factors}
     for number, table in enumerate(declared.explicit):

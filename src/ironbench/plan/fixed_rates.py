@@ -1,5 +1,5 @@
-"""Fixed-rate configurations: the configurations of a lab repeated at rates that the baseline can sustain, where
-response times can be compared.
+"""Adds fixed-rate configurations to a lab. They repeat the lab's configurations at rates that the baseline can sustain,
+so that response times can be compared.
 
 In a closed loop with an equal number of clients, the faster system gets more work (`plan.rates`). A lab that varies the
 system and not the load therefore also measures its configurations at 50%, 70% and 90% of the baseline's peak. These
@@ -51,10 +51,10 @@ def shares(asked: str | Sequence[str], where: str) -> tuple[float, ...]:
 def extended(
     lab: Lab, asked: str | Sequence[str], where: str, allows_rate: Callable[[Setup], bool] = lambda _: True
 ) -> Lab:
-    """Returns the lab with fixed-rate configurations added. They repeat those configurations that differ from their
-    baseline only in the system.
+    """Returns the lab with fixed-rate configurations added. A configuration is repeated at a fixed rate if only the
+    system differs between it and its baseline.
 
-    `allows_rate`: whether the work of a configuration consists of transactions that may start at a rate. Raises
+    `allows_rate`: returns whether the transactions of a configuration can be started at a target rate. Raises
     InputError if the user requests rates that are not possible in this lab.
     """
     wanted = shares(asked, where)
@@ -81,7 +81,7 @@ def without(lab: Lab) -> Lab:
 
 
 def in_blocks(blocks: int) -> int:
-    """Returns the number of blocks with fixed-rate configurations, out of `blocks`, if there is no budget. Fixed-rate
+    """Returns how many of `blocks` blocks contain fixed-rate configurations if the lab has no budget. Fixed-rate
     configurations are measured in the first blocks."""
     return min(blocks, MOST_BLOCKS)
 
@@ -133,6 +133,5 @@ def _alike_but_for_the_system(cell: str, baseline: str, measurable: Mapping[str,
 
 
 def _work(load: Load) -> Load:
-    """Returns the load without the fields about caches, checkpoints and threads, because they do not belong to the
-    work."""
+    """Returns the load without the caches, checkpoints and threads. These fields do not affect which work is done."""
     return replace(load, cache="", checkpoint_s=None, threads=0)

@@ -44,8 +44,8 @@ class DeclaredLab:
 
     @property
     def seed(self) -> int:
-        """The declared seed, or a seed derived from the text of the file, so that `lab plan` shows the order in which
-        `lab run` will measure."""
+        """The declared seed. If none is declared, the seed is derived from the text of the file, so that `lab plan`
+        shows the order in which `lab run` will measure."""
         if self.measure.seed is not None:
             return self.measure.seed
         return int.from_bytes(hashlib.sha256(self.source.encode()).digest()[:4], "big") >> 1
@@ -71,7 +71,8 @@ DEFAULT_REPEATS = 6
 def read(text: str, name: str, design: str = "") -> DeclaredLab:
     """Returns the lab declared by `text`. Raises InputError that contains the path of each invalid field.
 
-    `name`: name of the file. `design`: the design that the caller requests; the file must not declare a different one.
+    `name`: name of the file. `design`: the design that the caller requests. The file must not declare a different
+    design.
     """
     document = paths.with_dotted_keys(typed.document(text, name, "see https://toml.io for the syntax"))
     mistakes = check.mistakes(document, LabFile)
@@ -85,7 +86,7 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
     def declared() -> DeclaredLab:
         return _declared(text, name, file, base, tuple(factors))
 
-    # Pairs of a check and the top-level fields that the check depends on.
+    # Each entry is a check and the top-level fields that the check depends on.
     checks: list[tuple[Callable[[], object], set[str]]] = [
         (partial(check.refused, mistakes, name), set()),
         (partial(_validate_question, file, name), {"question"}),
@@ -96,14 +97,15 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
         (lambda: _validate_design(declared(), bool(document.get("vary"))), {"design", "cell"}),
     ]
     strange = wrong.difference(table(LabFile))
-    # If there is an unknown field, checks with dependencies are skipped, because it may be a misspelling of a field
-    # that they depend on.
+    # An unknown field may be a misspelling of a field that other checks depend on. If there is an unknown field, checks
+    # with dependencies are therefore skipped.
     collected(check for check, rests_on in checks if not rests_on or not (strange or wrong & rests_on))
     return declared()
 
 
 _LENDING = {"vary", "system", "workload", "devices"}
-"""Sections that affect how [vary] is read: their settings, options, variables and devices can be named in [vary]."""
+"""Sections that must be valid before [vary] can be read, because [vary] may name settings, options, variables and
+devices that these sections declare."""
 
 
 def _validate_asked(design: str, file: LabFile, name: str) -> None:

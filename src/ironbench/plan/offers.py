@@ -1,5 +1,6 @@
-"""Reads the systems file of `ironbench cost`, which lists candidates with the labels of their records, or with
-estimated scores."""
+"""Reads the systems file of `ironbench cost`. It lists candidates. For each candidate, it contains the label of its
+records or an estimated score.
+"""
 
 from __future__ import annotations
 
@@ -60,11 +61,11 @@ class SystemsFile:
     years: Decimal | None
     """Period in years over which running costs are added up; None if there are only one-time costs."""
     currency: str
-    """Currency of the cost breakdowns; if empty, the currency of the prices."""
+    """Currency of the cost breakdowns. If empty, they use the currency of the prices."""
     unit: str
     """Name of the scores' unit."""
     offers: tuple[Offer, ...]
-    """Candidates. The first candidate is the one with which all other candidates are compared."""
+    """Candidates. The other candidates are compared with the first one."""
 
 
 def read(text: str, name: str) -> SystemsFile:

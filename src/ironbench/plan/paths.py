@@ -20,7 +20,8 @@ def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -
     """Returns the path of a field. `name`: the path or short name of the field, such as `load.clients` or `clients`, or
     the name of a setting in the file, such as `work_mem`. Raises InputError.
 
-    `table`: whether the value is a table, so that `data` means the section and not `layout.data`.
+    `table`: whether the value of the field is a table. The name `data` then means the section [data]; otherwise, it
+    means the field `layout.data`.
     """
     section, dot, rest = name.partition(".")
     if section == DEVICES:
@@ -73,7 +74,8 @@ def _hint(name: str) -> str:
 
 
 def overrides(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> dict[Path, Any]:
-    """Returns the fields that a factor's value sets, written as paths or as tables. Raises InputError."""
+    """Returns the path and the new value of each field that a factor's value sets. In the lab file, these fields are
+    written as paths or as tables. Raises InputError."""
     return dict(_flat(level, base, where))
 
 

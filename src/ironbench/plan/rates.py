@@ -45,8 +45,8 @@ _SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*%(\s*of\s+(the\s+)?peak)?\s*")
 
 
 def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple[float | None, float | None]:
-    """Reads `500`, `"70%"` or `"70% of peak"`. Returns rate and fraction of the peak, one of which is None. Raises
-    InputError.
+    """Reads `500`, `"70%"` or `"70% of peak"`. Returns a pair of the rate and the fraction of the peak. One of the two
+    is None. Raises InputError.
 
     `numbers`: whether an absolute rate is permitted.
     """

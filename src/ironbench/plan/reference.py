@@ -1,5 +1,6 @@
-"""Generates the reference of lab files, as a Markdown page and as a JSON schema for editors, from the types with which
-lab files are read."""
+"""Generates the reference of lab files from the types with which lab files are read. The reference is a Markdown page,
+and a JSON schema for editors.
+"""
 
 from __future__ import annotations
 

@@ -25,9 +25,9 @@ WARMUP_S = 5.0
 def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[int]) -> System:
     """Returns the system of a configuration. Raises InputError.
 
-    `folder`: the lab file's directory, to which relative paths are relative; None for the current directory. `cpus`:
-    CPUs that are available on this machine. The directories of roles on emulated devices are set later
-    (`ironbench.devices`).
+    `folder`: the directory from which relative paths are resolved, which is the lab file's directory. If it is None,
+    the current directory is used. `cpus`: CPUs that are available on this machine. The directories of roles on emulated
+    devices are set later (`ironbench.devices`).
     """
     section, limits = sections.system, sections.limits
     settings = texts(section.set)
@@ -164,7 +164,7 @@ def validate(load: Load) -> None:
 
 def choice(sections: Sections, options: Mapping[str, str], folder: Path | None) -> Choice:
     """Returns the workload with its options. `options`: options that the workload has validated. `folder`: as in
-    `system`, but with None, file names stay unchanged."""
+    `system`. If it is None, file names stay unchanged."""
     section = sections.workload
     return Choice(
         workload=section.name,
@@ -194,8 +194,8 @@ def own_data(section: DataSection, folder: Path | None) -> OwnData | None:
 
 
 def options(sections: Sections, paths: Mapping[str, str], folder: Path | None) -> dict[str, str]:
-    """Returns the workload's options with absolute paths. `paths`: the kind of path (such as "directories") of each
-    option that is a path. `folder`: as in `choice`."""
+    """Returns the workload's options with absolute paths. `paths`: for each option that is a path, the kind of path,
+    such as "directories". `folder`: as in `choice`."""
     given = texts(sections.workload.options)
     placed = {}
     for name in paths.keys() & given.keys() if folder else ():
@@ -205,8 +205,8 @@ def options(sections: Sections, paths: Mapping[str, str], folder: Path | None) -
 
 
 def _warmup(section: LoadSection, duration_s: float | None, usual_s: float) -> float:
-    """Returns the warm-up in seconds. For `auto`, returns a fifth of the measured time (but 5 s to 60 s), which is used
-    until a pilot trial has determined the warm-up."""
+    """Returns the warm-up in seconds. For `auto`, a pilot trial determines the warm-up later. Until then, it is a fifth
+    of the measured time, but at least 5 s and at most 60 s."""
     if section.warmup == "auto":
         return min(60.0, max(5.0, (duration_s or USUAL_DURATION_S) / 5))
     warmup_s = _time("load.warmup", section.warmup)
@@ -260,9 +260,9 @@ def _path(text: str, folder: Path | None) -> str:
 
 
 def with_ideal_parts(system: System, load: Load, cpus: Collection[int]) -> tuple[System, Load]:
-    """Returns the system and the load with the changes that their zero-latency parts require. For a zero-latency
-    `client`: one thread per core (at most one per client), no CPU pinning, and no think time; the client's remaining
-    CPU time is unavoidable. For zero-latency `data`: the caches are full at the start of the trial.
+    """Returns the system and the load with the changes that their zero-latency parts require. A zero-latency `client`
+    has one thread per core (at most one per client), no CPU pinning and no think time. The remaining CPU time of the
+    client is unavoidable. With zero-latency `data`, the caches are full at the start of the trial.
     """
     if "client" in system.ideal:
         system = replace(system, client_cpus=None)
@@ -289,8 +289,8 @@ def counts(field: str, subject: str, text: str) -> tuple[int, ...]:
 
 
 def cpus(subject: str, text: str, available: Iterable[int] | None) -> tuple[int, ...]:
-    """Parses a CPU list in the format of taskset: `0`, `0,2`, `0-3`. Raises InputError. `available`: permitted CPUs;
-    None for another machine, whose CPUs are checked later."""
+    """Parses a CPU list in the format of taskset: `0`, `0,2`, `0-3`. Raises InputError. `available`: permitted CPUs.
+    None if the CPUs are those of another machine, which are checked later."""
     known = set(range(_MOST_CPUS) if available is None else available)
     cpus: set[int] = set()
     for part in text.split(","):

@@ -1,5 +1,6 @@
-"""Converts the options of `ironbench run` to and from a lab-file document, in which each option is the field of the
-same name."""
+"""Converts the options of `ironbench run` to a lab-file document, and a document to options. Each option corresponds to
+the field of the same name.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +86,8 @@ def _value(section: str, field: Field, typed: Any) -> Any:
 
 
 def _counts(typed: Any) -> tuple[list[int], Any]:
-    """Returns the numbers of clients of a sweep and the value of the field `clients`, which is the first of these
-    numbers. For a search or a curve, returns no numbers and the unchanged value."""
+    """Parses the option `clients`. For a list of numbers, returns the numbers, and the first number as the value of the
+    field. For a search or a curve, returns no numbers and the unchanged value."""
     if not isinstance(typed, str) or curves.asked(typed) or typed.startswith(sweep.AUTO):
         return [], typed
     counts = resolve.counts("load.clients", written("load.clients"), typed)

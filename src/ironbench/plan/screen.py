@@ -1,4 +1,4 @@
-"""A screen of many factors: its runs, their order, and the fields that its lab file may have.
+"""Plans a screen of many factors. Determines its runs, their order, and the fields that its lab file may have.
 
 In a run, every factor has either the first value of its list or range, which is the baseline's value, or the last
 value. A run and its mirror image, in which every factor has the other value, are measured one after another, so that
@@ -94,7 +94,8 @@ def _refuse(where: str, cause: str, hint: str) -> None:
 
 
 def runs(declared: DeclaredLab) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields name and values of every run, each followed by its mirror image. The first run is the baseline."""
+    """Yields the name and the factor values of every run. Each run is followed by its mirror image. The first run is
+    the baseline."""
     from ironbench.stats import screening
 
     factors = declared.factors
@@ -105,8 +106,8 @@ def runs(declared: DeclaredLab) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def mirrored(cells: Sequence[tuple[str, Mapping[str, str]]]) -> list[tuple[str, str]]:
-    """Returns pairs of names, each of a run and its mirror image, in the given order. `cells`: name and factor values
-    of each run."""
+    """Finds the mirror image of each run. Returns the names of each run and its mirror image as a pair. The order of
+    the runs is kept. `cells`: name and factor values of each run."""
     rest, found = list(cells), []
     while rest:
         name, levels = rest.pop(0)

@@ -44,7 +44,7 @@ def plan(system: System, choice: Choice, cells: Sequence[Cell], repeats: int = 1
     trials: list[Trial] = []
     for block in range(repeats):
         trials += [Trial(cell, block) for cell in order.sample(cells, len(cells))]
-    closed = cells[0].load.rate is None  # there is no peak to confirm at a target rate
+    closed = cells[0].load.rate is None  # an open loop has no peak to confirm
     return Plan(new_series(), system, choice, tuple(trials), CONFIRMATIONS if len(cells) > 1 and closed else 0)
 
 
@@ -66,8 +66,8 @@ def asked(field: str, text: object) -> bool:
 
 
 def searched(section: LoadSection) -> tuple[LoadSection, Search | None]:
-    """Returns a load section with the highest load of its search as a fixed load, and the search. If the section
-    requests no search, returns it unchanged and None. Raises InputError."""
+    """Returns the search that a load section requests, and the section with the highest load of the search as a fixed
+    load. If the section requests no search, returns the unchanged section and None. Raises InputError."""
     found = search(section.clients, section.rate, section.limit, 1)
     return (msgspec.structs.replace(section, **{found.of: found.high}) if found else section), found
 
@@ -100,8 +100,8 @@ def load_at(search: Search, load: Load, threads: int, point: int) -> Load:
     """Returns the load at one point of the search."""
     if search.of == "rate":
         return replace(load, rate=float(point))
-    # Workers without clients still load data (`Builder._require_workers`). If the declared load has such workers, all
-    # workers are kept.
+    # A point with fewer clients usually has fewer workers. However, workers may outnumber clients in the declared load,
+    # because workers without clients still load data (`Builder._require_workers`). All workers are then kept.
     workers = min(load.workers, point) if load.workers <= load.clients else load.workers
     return replace(load, clients=point, threads=min(threads, point), workers=workers)
 

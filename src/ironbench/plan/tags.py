@@ -1,4 +1,6 @@
-"""Tags: the user's key-value pairs for all trials of a run or a lab, for sorting and finding records."""
+"""Reads tags. These are the user's key-value pairs for all trials of a run or a lab, by which records can be sorted and
+found.
+"""
 
 from __future__ import annotations
 

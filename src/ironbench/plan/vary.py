@@ -1,4 +1,4 @@
-"""Reads [vary]: factors and their values, each with the fields that the value sets."""
+"""Reads [vary], which declares factors and their values. Each value sets one or more fields."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _dotted(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the factors for one setting. A setting cannot have a table of lists as values, so a table of lists belongs
-    to settings with a dot in their names."""
+    """Yields the factors for one setting. A table of lists belongs to several settings with a dot in their names,
+    because the values of a single setting are never a table of lists."""
     if isinstance(value, Mapping) and value and all(isinstance(inner, list) for inner in value.values()):
         yield from ((f"{name}.{key}", inner) for key, inner in value.items())
     else:
@@ -121,7 +121,7 @@ _RANGE = re.compile(r"\s*(-?[0-9]+(?:\.[0-9]+)?)\s*([^\s0-9.]*)\s*\.\.\s*(-?[0-9
 
 
 def _ends(text: str, where: str) -> tuple[int | float | str, int | float | str]:
-    """Returns both ends of a range such as `128MB..2GB`; the first end is the baseline's value. Raises InputError if
+    """Returns both ends of a range such as `128MB..2GB`. The first end is the baseline's value. Raises InputError if
     the text is not a range, or if the ends are equal or have different units."""
     match = _RANGE.fullmatch(text)
     if match is None:
@@ -145,7 +145,7 @@ def _number(text: str) -> int | float:
 
 
 def _readings(number: str, unit: str) -> dict[str, float]:
-    """Returns the possible interpretations of one end of a range, as numbers in base units by the kind of unit.
+    """Interprets one end of a range. For each kind of unit that the end may have, returns the number in base units.
 
     The unit `m` may mean minutes or megabytes. An unknown unit is assumed to be a unit of the engine.
     """
@@ -174,7 +174,7 @@ def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
 
 
 def named(value: Any) -> str:
-    """Returns the name of a value, such as `8`, `on` or `log+data`; `none` for an empty value."""
+    """Returns the name of a value, such as `8`, `on` or `log+data`. The name of an empty value is `none`."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list):
