@@ -1,5 +1,5 @@
-"""Files of a database that ironbench created: the note in the data directory, the lock, versions, copies that are kept,
-and whether a server is running on the files."""
+"""Files of a database that ironbench created. This module reads the note in the data directory, locks the directory,
+checks versions and running servers, and copies files from snapshots."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def locked(place: Path) -> Iterator[None]:
 
 
 def next_kept(path: Path) -> Path:
-    """Returns a new name for files that do not come from a snapshot: `….kept-N` in the same directory."""
+    """Returns a new path of the form `….kept-N` in the same directory. Files that did not come from a snapshot are
+    renamed to it."""
     kept = [int(one.name.rsplit("-", 1)[1]) for one in path.parent.glob(f"{path.name}.kept-*[0-9]")]
     return path.with_name(f"{path.name}.kept-{max(kept, default=0) + 1}")
 
@@ -68,14 +69,14 @@ def copy_back(folder: Path, files: Path) -> CopyResult:
 
 
 def basis(parts: Sequence[str], shaping: Mapping[str, str]) -> str:
-    """Returns the properties on which the files depend (`Engine.basis`): the program, and the settings that affect the
-    file format."""
+    """Returns the properties that determine the files (`Engine.basis`). `parts`: properties of the program. `shaping`:
+    settings that affect the file format."""
     return " ".join([*parts, *(f"{name}={value}" for name, value in sorted(shaping.items()))])
 
 
 def loading_system(system: System, settings: Mapping[str, str], folder: Path) -> System:
-    """Returns the system with the same programs, with its files in `folder` and with only these settings
-    (`Engine.loading_system`)."""
+    """Returns a system for loading data in `folder` (`Engine.loading_system`). It uses the programs of `system`, but
+    only the given settings."""
     where = {name: value for name, value in system.settings.items() if name == "bin"}
     return System(system.engine, system.label, where | dict(settings), Layout(str(folder)))
 
@@ -97,10 +98,8 @@ def refuse_running(files: Path, place: Path) -> None:
 
 
 def in_use(files: Path, place: Path) -> InputError | None:
-    """Returns the error for a server that is running on the files; None if there is no such server.
-
-    A server's working directory is its data directory, so servers that ironbench did not start are also found.
-    """
+    """Returns the error for a server that is running on the files. Returns None if there is no such server. A server's
+    working directory is its data directory. Servers that ironbench did not start are therefore also found."""
     running = processes.working_in(files)
     if not running:
         return None

@@ -61,8 +61,9 @@ _INDEXES = """
 
 
 def _using(session: Session, made: MarkedObjects) -> list[tuple[str, str]]:
-    """Returns database and connection id of other connections: this user's connections to the session's database, and
-    any user's connections to databases that ironbench created."""
+    """Returns other connections that use objects to be removed, each with its database and connection id. In the
+    session's database, these are connections of this user. In databases that ironbench created, these are connections
+    of any user."""
     users = [(made.database, str(row[0])) for row in session.query(_OTHERS)]
     if made.databases:
         rows = session.query(
@@ -74,7 +75,8 @@ def _using(session: Session, made: MarkedObjects) -> list[tuple[str, str]]:
 
 
 def _drop(session: Session, tables: Collection[str]) -> None:
-    """Drops the tables. Raises FailureError and drops no table if another table references one of them."""
+    """Drops the tables. If a table that is not among them references one of them, raises FailureError and drops
+    nothing."""
     inside: list[tuple[str, str]] = []
     for here, child, parent in session.query(_REFERENCES.format(names=listed(list(tables)))):
         if here != "1" or child not in tables:
@@ -99,7 +101,7 @@ def in_order(tables: Iterable[str], references: Iterable[tuple[str, str]]) -> li
     try:
         return list(order.static_order())
     except CycleError:
-        return list(tables)  # tables that reference each other: the server decides whether it drops them together
+        return list(tables)  # tables with circular references: the server decides whether it can drop them
 
 
 class MariadbAdministration(Administration):
@@ -107,7 +109,7 @@ class MariadbAdministration(Administration):
     marks = True
     insight = MariadbInsight()
     paces_existing_server = False
-    """False, because a full checkpoint requires settings that only a server started by ironbench has."""
+    """A full checkpoint needs settings that only a server started by ironbench has."""
 
     @property
     def examination(self) -> Examination:
@@ -166,7 +168,7 @@ class MariadbAdministration(Administration):
         return existing_server.locate(session, machine)
 
     def warm(self, session: Session, tables: tuple[str, ...]) -> str:
-        """Reads every index in key order, including the primary key, which contains the rows."""
+        """Reads every index in key order. The primary key contains the rows, so this also reads the rows."""
         which = f"and table_name in ({listed(tables)})" if tables else ""
         done = 0
         for table, index in session.query(_INDEXES.format(which=which)):
@@ -181,8 +183,8 @@ class MariadbAdministration(Administration):
     def pace_checkpoints(
         self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """Requests full checkpoints. By itself, InnoDB flushes pages continuously and only records its progress (fuzzy
-        checkpoints). A full checkpoint, with its burst of writes, happens only on request."""
+        """Requests full checkpoints. InnoDB itself only makes fuzzy checkpoints: it flushes pages continuously and
+        records its progress. A full checkpoint, with its burst of writes, happens only on request."""
         if not own:
             return (), {"checkpoints": "timed by the server"}
         session.query(CHECKPOINT)

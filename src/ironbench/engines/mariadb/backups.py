@@ -1,8 +1,9 @@
-"""Backups of a server that ironbench started: physical with mariadb-backup if it is installed, otherwise logical with
-mariadb-dump.
+"""Backups of a server that ironbench started.
 
-mariadb-backup reads the server's files, so it must run on the same machine; mariadb-dump reads one snapshot over a
-connection. Sources: the manual's "Full Backup and Restore with mariadb-backup" and "mariadb-dump"."""
+They are physical and made by mariadb-backup if it is installed. Otherwise they are logical and made by mariadb-dump.
+mariadb-backup reads the server's files, so it must run on the server's machine. mariadb-dump reads a snapshot over a
+connection. Sources: manual, "Full Backup and Restore with mariadb-backup" and "mariadb-dump".
+"""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ _POSSIBLE = {
     "checkpoint": ("fast",),
     "rate": ("0",),
 }
-"""The values of each backup option that both programs support. Rate limits are not among them, because mariadb-backup
-counts its limit in chunks."""
+"""For each backup option, the values that both programs support. Both run without a rate limit, because mariadb-backup
+does not count its limit in bytes but in chunks."""
 
 
 class BackupProgram(Protocol):

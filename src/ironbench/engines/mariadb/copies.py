@@ -1,9 +1,9 @@
-"""Databases that ironbench creates on an existing MariaDB server, with names that identify them
+"""Databases that ironbench creates on an existing MariaDB server. Their names identify them as ironbench's
 (`engines.own_databases`).
 
-MariaDB cannot copy a database. The closest alternative without access to its files is to recreate each table from its
-own DDL and to fill it by INSERT … SELECT on the server. InnoDB loads an empty table in bulk, sorting each index first,
-if neither uniqueness nor references are checked (manual, "InnoDB Bulk Insert").
+MariaDB cannot copy a database. Without access to the files, the closest alternative is to recreate each table from its
+DDL and to fill it on the server with INSERT … SELECT. If neither uniqueness nor references are checked, InnoDB loads an
+empty table in bulk and sorts each index first (manual, "InnoDB Bulk Insert").
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ironbench._core import MysqlConnection
 
 NOTE = "ironbench_note"
-"""Name of a table in a database that is the template for trials. The table contains the content key of the data once
-the data are complete."""
+"""Name of a table in a database that is the template for the databases of trials. When the data are complete, the table
+contains their content key."""
 HOLDING_ROWS = ("BASE TABLE", "SYSTEM VERSIONED")
 """Types of tables with rows, from information_schema. A copy of a system-versioned table contains only the current
 rows, as a dump does."""
@@ -42,8 +42,8 @@ _MODES = "set session sql_mode = 'NO_AUTO_VALUE_ON_ZERO', foreign_key_checks = 0
 DEFINER = re.compile(
     r"(/\*!\d+\s+)?\bDEFINER\s*=\s*(?:`[^`]*`|'[^']*'|\w+)(?:@(?:`[^`]*`|'[^']*'|[\w.%]+))?\s*(?(1)\*/)", re.I
 )
-"""Pattern of DEFINER clauses, which are removed: the users of the original server may not exist on this server, and
-naming other users requires a privilege."""
+"""Pattern of DEFINER clauses, which are removed. The users that they name may not exist on this server, and naming
+another user requires a privilege."""
 _MADE = """
     select schema_name, coalesce((select sum(data_length + index_length) from information_schema.tables
                                    where table_schema = schema_name), 0),
@@ -58,8 +58,8 @@ _COLUMNS = """
 
 
 def made(session: Session) -> dict[str, tuple[int, str]]:
-    """Returns the databases of ironbench on this server that the user can see: name → bytes, and the content key if
-    complete."""
+    """Returns the databases of ironbench on this server that the user can see. For each name, the result contains the
+    size in bytes and the content key. The key is "" if the database is incomplete."""
     databases = {}
     for name, size, noted in session.query(_MADE.format(note=NOTE)):
         if name and is_ours(name):
@@ -94,8 +94,8 @@ class MariadbCopies(DatabaseCopies):
 
     def __init__(self, system: System, secrets: Secrets) -> None:
         self._address, _ = dsn.parse(system.dsn or "", {})
-        # Another user's `cleanup` does not drop a database that is the current database of a session, so this session
-        # prevents the removal between two trials.
+        # This session stays open and has the current database selected. The `cleanup` of another user does not drop
+        # such a database, so the database also survives between two trials.
         self._session = MariadbSession(self._address, secrets)
 
     def kept(self, key: str) -> Copy | None:
@@ -145,7 +145,8 @@ class MariadbCopies(DatabaseCopies):
         return replace(system, dsn=replace(address, database=name).text())
 
     def _copied(self, source: str, name: str) -> int:
-        """Copies everything except events, which would run during trials; returns the bytes of the tables."""
+        """Copies everything except events, because events would run during trials. Returns the size of the tables in
+        bytes."""
         kinds: dict[str, list[tuple[str, int]]] = {}
         rows = self._session.query(
             "select table_type, table_name, coalesce(data_length + index_length, 0) from information_schema.tables "

@@ -62,7 +62,7 @@ class MariadbDataImport(DataImport):
         from ironbench._core import SqlScanner
 
         for number, command in enumerate(commands, 1):
-            # several statements may be sent together
+            # a command may contain several statements
             for _, _, begins, sql in SqlScanner("mariadb").feed(command.encode(), True):
                 sql_text.refuse_within(name, f"command {number}", sql[begins:].decode(errors="replace"))
 
@@ -88,8 +88,8 @@ class MariadbDataImport(DataImport):
 
 @lru_cache(maxsize=4)
 def _examined(dump: Path, mtime_ns: int) -> MysqlSqlText:
-    """Examines a dump. The result is cached, so that a large file is read only once for plan and load. `mtime_ns`: part
-    of the cache key that detects a changed file."""
+    """Examines a dump. Plan and load share the cached result, so that a large file is read only once. `mtime_ns`:
+    modification time, which is in the cache key so that a changed file is read again."""
     return sql_text.examined(dump, f"dump {dump}", own=False)
 
 

@@ -16,8 +16,8 @@ SCHEMES = ("mysql", "mariadb")
 DEFAULT_PORT = 3306
 _WORDS = ("socket", "tls", "tls_ca")
 _INIT = "set session sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')"
-"""Initial statement of connections for ironbench's own statements, which quote names and concatenate strings as in
-standard SQL."""
+"""First statement on connections for ironbench's own statements. It enables the quotes and the concatenation operator
+of standard SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class MysqlAddress:
         }
 
     def text(self) -> str:
-        """Returns the complete DSN as a URI. The URI parses to the same address in every environment."""
+        """Returns the complete DSN as a URI. The meaning of the URI does not depend on environment variables."""
         parameters = {"socket": self.socket, "tls": self.tls, "tls_ca": self.tls_ca}
         query = "&".join(f"{name}={quote(value, safe='')}" for name, value in parameters.items() if value)
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")

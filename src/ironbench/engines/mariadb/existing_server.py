@@ -1,4 +1,5 @@
-"""Checks for an existing server: its processes and directories, and free connections. The server is not configured."""
+"""Finds the processes and directories of an existing server, and checks its free connections. Does not configure the
+server."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ def read(query: Query) -> dict[str, Any]:
 
 
 def _changed(query: Query) -> dict[str, str]:
-    """Returns the origin of each setting whose value differs from the compiled or automatic default. Not called for
-    MySQL, where only some roles can read the origin."""
+    """Returns the origin of each setting that was configured. Not called for MySQL, where only some roles can read the
+    origin."""
     rows = query(
         "select lower(variable_name), lower(global_value_origin) from information_schema.system_variables "
         f"where global_value_origin not in ({', '.join(repr(one) for one in _NOT_CHOSEN)})"

@@ -1,8 +1,8 @@
-"""The files of a MariaDB server, which are created once and then reused. The redo log is moved to the directory that
-the layout names.
+"""The files of a MariaDB server. They are created once and then reused.
 
-InnoDB cannot open data without the redo log, not even after a clean shutdown, so the redo log is always kept, copied
-and removed together with its data."""
+The redo log is moved to the directory that the layout names. InnoDB cannot open data without their redo log, not even
+after a clean shutdown. The log is therefore always kept, copied and removed together with its data.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ def prepare(home: MariadbHome, installation: MariadbInstallation, identity: Iden
         folder.mkdir(mode=0o700, exist_ok=True)
     for tree in (home.files, home.log, home.temp):
         identity.give_tree(tree)
-    identity.give(home.log / LOG_FILE)  # the log may be a new copy in a directory that already has the right owner
+    # The log may be a new copy with a different owner, although its directory has the right owner.
+    identity.give(home.log / LOG_FILE)
 
 
 def log_file(files: Path) -> Path:

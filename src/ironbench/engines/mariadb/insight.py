@@ -33,14 +33,14 @@ _MOST_COMMANDS = 40
 _EXPLAINABLE = re.compile(r"\s*(select|insert|update|delete|replace|with|values)\b", re.IGNORECASE)
 _LONGEST_PLAN = 6000
 _TOP = 8
-"""Number of statements that are kept for each sort order: time, calls, rows examined."""
+"""Number of statements that are kept in each sort order. The orders are by time, by calls, and by rows examined."""
 _OURS = re.compile(
     r"^kill query \?|`?performance_schema`?\s*\.|innodb_metrics|`?processlist`? where `?db`? = database|"
     r"`?information_schema`? \. `?(?:tables|processlist|global_status|innodb_metrics|index_statistics)`?",
     re.IGNORECASE,
 )
-"""Pattern of ironbench's own statements: statements of observers, and statements that cancel running statements at the
-end of a trial."""
+"""Pattern of ironbench's own statements. They are the statements of observers, and those that cancel running statements
+at the end of a trial."""
 _ALL = "(all prepared statements)"
 _PS = 1e-12
 _STATEMENTS = "Cost of each statement"
@@ -136,7 +136,8 @@ def _plans(session: Session, commands: Sequence[ScriptCommand]) -> list[Statemen
     connection = session.as_client()
     try:
         for limit in ("max_statement_time = 5", "max_execution_time = 5000"):
-            with contextlib.suppress(IronbenchError):  # the setting's name in MariaDB, or in MySQL
+            # Only one of the two settings exists: the first in MariaDB, the second in MySQL
+            with contextlib.suppress(IronbenchError):
                 connection.query(f"set session {limit}")
         return [_plan(connection, one) for one in wanted]
     finally:

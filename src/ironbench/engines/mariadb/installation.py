@@ -42,8 +42,8 @@ class MariadbInstallation:
     major: str
     """Major version, such as `10.11`. Data directories of different major versions are incompatible."""
     may_run: bool = True
-    """Whether the programs may run. They may not if a lab file names them and is only being read
-    (`trust.reading_only`)."""
+    """Whether ironbench may run the programs. While a lab file is only read, it may not run programs that the file
+    names (`trust.reading_only`)."""
 
     def system_tables(self) -> str:
         """Returns SQL that creates the system tables in an empty data directory. The user `root` has no password."""
@@ -97,8 +97,8 @@ def _installation(server: Path, subject: str, may_run: bool) -> MariadbInstallat
 
 
 def _texts(server: Path, part: str) -> list[Path]:
-    """Returns the existing files for a part of the system tables. They are in `share/mysql` on Debian, and elsewhere in
-    MariaDB's own archives."""
+    """Returns the existing SQL files for a part of the system tables. Debian and MariaDB's own archives keep these
+    files in different directories."""
     base = server.parent.parent
     places = (base / "share" / "mysql", base / "share" / "mariadb", base / "share", base / "scripts")
     paths = (place / f"{brand}_{part}.sql" for place in places for brand in ("mariadb", "mysql"))

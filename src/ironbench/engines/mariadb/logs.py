@@ -114,7 +114,8 @@ class MysqlLogs:
             if line.startswith("# "):
                 if entry.text:
                     yield from self._slow_entry(entry)
-                    # MariaDB writes the time at most once per second.
+                    # MariaDB writes the time at most once a second, so the previous time may also apply to this
+                    # statement.
                     entry = _SlowEntry(ended_us=entry.ended_us, exact=entry.exact)
                 if found := _TIME.match(line):
                     entry.ended_us, entry.exact = self._time(found[1], found[2]), found[2] is not None
@@ -231,7 +232,8 @@ class _SlowEntry:
 
 
 def recognised(path: Path) -> str:
-    """Returns the format of a log, determined by its first lines; "" if this module does not read the format."""
+    """Returns the format of a log, which is recognised by its first lines. Returns "" if this module does not read the
+    format."""
     try:
         with _opened(path) as lines:
             head = lines.read(_HEAD).decode(errors="replace")

@@ -52,8 +52,8 @@ class MariadbMaintaining:
             session.query(f"update {table} set id = -id where number % 100 < {percent} and id {sign} 0")
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:
-        """Returns the number of pages for rows on pages of 16 kB that are 15/16 full. A row has a header, a transaction
-        id and a roll pointer."""
+        """Returns the number of pages that the rows need. Pages have 16 kB and are 15/16 full. A row has a header, a
+        transaction id and a roll pointer."""
         return -(-rows // (15_000 // (row_bytes + 24)))
 
     def table_state(self, session: Session, table: str) -> TableState:

@@ -35,7 +35,8 @@ def launch(
     lock: int,
     system: System,
 ) -> ServerLaunch:
-    """Describes the start of a server with prepared files. `settings_for`: socket directory → settings."""
+    """Describes how to start a server with prepared files. `settings_for`: function that returns the settings for a
+    socket directory."""
     return ServerLaunch(
         make=MAKE,
         place=home.place,
@@ -53,15 +54,15 @@ def launch(
 
 
 def _write_settings(home: MariadbHome, identity: Identity, settings: Mapping[str, str]) -> None:
-    home.options.unlink(missing_ok=True)  # the old file may belong to a different user
+    home.options.unlink(missing_ok=True)  # a file of a different user could not be overwritten
     home.options.write_text(server_settings.as_file(settings))
-    home.options.chmod(0o600)  # the server ignores a world-writable option file
+    home.options.chmod(0o600)  # the server would ignore a world-writable file
     identity.give(home.options)
 
 
 def _says_ready(messages: Path, pid: int | None) -> bool:
-    """Returns whether the log says that the server is ready. The log is emptied at each start, and the socket already
-    exists when this line is written."""
+    """Returns whether the server accepts connections, according to its log. The log is emptied at each start, so the
+    line is from this start. The socket exists before the line is written."""
     try:
         with messages.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))

@@ -1,4 +1,4 @@
-"""Session with a MariaDB server that ironbench started or that exists, or with an existing MySQL server."""
+"""Session with a MariaDB server, which ironbench started or which already exists, or with an existing MySQL server."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         return _core.MysqlConnection(json.dumps(connection).encode(), self.silence_s)
 
     def as_client(self) -> MysqlConnection:
-        """Opens a connection with the modes that a client usually has, for the user's statements. The caller closes
-        it."""
+        """Opens a connection for the user's statements. It has the SQL modes that a client usually has. The caller
+        closes the connection."""
         from ironbench import _core
 
         return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets)).encode(), self.silence_s)
 
     def query(self, sql: str) -> list[Row]:
         if sql == CHECKPOINT and self._own is None:
-            # On an existing server, this statement would have no effect, and MySQL cannot parse it.
+            # An existing MariaDB server would ignore this statement, and MySQL cannot parse it.
             raise no_checkpoint()
         return super().query(sql)
 

@@ -59,8 +59,8 @@ settings count as different data."""
 INSTALLING = ("innodb_page_size", "innodb_checksum_algorithm", "innodb_undo_tablespaces")
 """Settings that can only be chosen when the data directory is created."""
 LOADING = {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": "OFF"}
-"""Settings for loading, without durability: all files are synced after the server has stopped, and discarded if it
-crashes before."""
+"""Settings for loading. They disable durability: the files are synced after the server has stopped. If the server
+crashes before, the files are discarded."""
 _FLASH = {"innodb_flush_neighbors": "0", "innodb_io_capacity": "2000", "innodb_io_capacity_max": "20000"}
 """Settings for flash storage. By default, InnoDB also writes the neighbours of a dirty page, which helps only on
 rotating disks (manual, innodb_flush_neighbors)."""

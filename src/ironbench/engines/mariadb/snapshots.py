@@ -50,7 +50,7 @@ def restored(home: MariadbHome) -> bool:
 
 def _remove_or_keep(home: MariadbHome) -> None:
     gone = home.place / "files.old"
-    shutil.rmtree(gone, ignore_errors=True)  # left behind if ironbench was killed while removing it
+    shutil.rmtree(gone, ignore_errors=True)  # an earlier removal was interrupted if the directory exists
     if not home.files.exists():
         return
     if restored(home):

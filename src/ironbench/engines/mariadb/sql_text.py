@@ -65,17 +65,17 @@ _CHANGES = re.compile(
     ){_NAME}\s*\.\s*{_NAME}""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Pattern of a statement that changes or references an object whose name includes a database. Such a statement affects
-that database even if another database is the current one. No match extends past the next keyword of this kind, so that
-a text with many such keywords is not scanned again from each of them."""
+"""Pattern of a statement that changes or references an object with a qualified name. Such a statement affects the
+database in the name, even if another database is the current one. A match never extends past the next keyword of this
+kind. Otherwise, a text with many such keywords would be scanned again from each of them."""
 _LITERALS = r"""'(?:[^'\\]++|\\.?)*+(?:'|\Z)|"(?:[^"\\]++|\\.?)*+(?:"|\Z)"""
-"""Pattern of literals. It includes literals that are not closed, so that their start is matched once and not again from
-every quote inside."""
+"""Pattern of literals. A literal without a closing quote is also matched. Otherwise, the search would start again at
+every quote inside it."""
 _COMMENTS = r"--(?=\s)[^\n]*+|\#[^\n]*+|/\*(?!M?!)(?:[^*]++|\*(?!/))*+(?:\*/|\Z)"
 _NAMES = r"`[^`]*+(?:`|\Z)"
 _NO_WORDS = re.compile(rf"{_LITERALS}|{_NAMES}|{_COMMENTS}|/\*M?!\d*|\*/", re.DOTALL)
-"""Pattern of text without keywords: literals, names in backticks, comments, and the delimiters of executed comments,
-but not the contents of executed comments."""
+"""Pattern of text without keywords: literals, names in backticks, and comments. The server executes some comments, so
+only the delimiters of these comments are matched, not their contents."""
 _ROWS = re.compile(r"(?:INSERT|REPLACE)\b", re.IGNORECASE)
 _FILLS = re.compile(
     r"(?:CREATE|ALTER|DROP|RENAME)\s+(?!DATABASE|SCHEMA|USER|ROLE)|(?:INSERT|REPLACE|UPDATE|DELETE|TRUNCATE|CALL|LOAD)\b",
@@ -118,10 +118,10 @@ class SqlStatement(NamedTuple):
 
 
 def examined(path: Path, subject: str, *, own: bool, database: str = "") -> MysqlSqlText:
-    """Examines an SQL file. Raises InputError if it is not text, is incomplete, or affects other databases.
+    """Examines an SQL file. Raises InputError if the file is not text, is incomplete, or affects other databases.
 
-    `own`: whether the user wrote the file, so that it is not a dump. Such a file may only name `database` or a database
-    that it creates.
+    `own`: whether the user wrote the file. Otherwise, it is a dump. A file that the user wrote may name only `database`
+    and databases that it creates.
     """
     head = text_files.head_of(path)
     text_files.refuse_unreadable(head, subject, "SQL")
@@ -154,7 +154,7 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
             try:
                 _statement(piece, subject, own=own)
             except InputError as error:
-                refused = error  # raised later, unless the whole file turns out to use one database
+                refused = error  # raised after the loop, unless the file names a database
     is_dump = _DUMP.search(head.decode(errors="replace")) is not None
     if is_dump and not ends_with_line(path, _END):
         cause = f"starts like a dump, but its last line, {_END.decode()!r}, is missing"
@@ -174,16 +174,16 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
 def _the_database(
     named: dict[str, tuple[int, str]], filled: set[str], created: set[str], subject: str, own: bool, dumped: str
 ) -> str:
-    """Returns the name of the only database that a file creates or uses; "" if the file names none. Raises InputError
-    if the file names several databases, or if some of its statements would affect a database other than that of the
-    trials."""
+    """Returns the name of the only database that a file creates or uses. Returns "" if the file names none. Raises
+    InputError if the file names several databases. Also raises InputError if some of its statements would affect
+    another database than that of the trials."""
     if not named:
         return ""
     name, (line, words) = next(iter(named.items()))
     if len(named) > 1:
         cause = f"contains {len(named)} databases ({', '.join(named)}), but a trial has only one"
         raise InputError(subject, cause, "dump only the database to measure: mariadb-dump DATABASE")
-    # Statements before USE affect the database of the trials; statements after it affect another database.
+    # Statements before USE affect the database of the trials. Statements after USE affect the database that it names.
     if (filled - {name} and name in filled) or (own and name not in created and name != dumped):
         _refuse(subject, f"line {line}", words, _HINT)
     if name not in filled and name not in created and filled:
@@ -284,8 +284,8 @@ def _plain(name: str) -> str:
 
 
 def _database_settings(words: str) -> str:
-    """Returns an ALTER DATABASE statement for the database of the trials if the file sets a character set or collation;
-    otherwise ""."""
+    """Returns an ALTER DATABASE statement with the character set and the collation that `words` sets. The statement
+    changes the database of the trials. Returns "" if `words` sets neither."""
     found = _DATABASE.match(words)
     kept = re.findall(
         r"(?:DEFAULT\s+)?(?:CHARACTER\s+SET|CHARSET|COLLATE)\s*=?\s*['\"]?\w+['\"]?",
@@ -296,8 +296,8 @@ def _database_settings(words: str) -> str:
 
 
 def _prefix(database: str) -> re.Pattern[bytes]:
-    """Returns a pattern for literals and comments, which are kept, and for a database name in front of another name
-    (group 1)."""
+    """Returns a pattern that finds the database's name in front of another name (group 1). It also matches literals,
+    comments and other names, which must be kept unchanged."""
     name = re.escape(database.encode())
     quoted = re.escape(database.replace("`", "``").encode())
     kept = (_LITERALS.encode(), _COMMENTS.encode(), quoted, name, _NAMES.encode())

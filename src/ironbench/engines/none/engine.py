@@ -51,7 +51,7 @@ class NoEngine(Engine):
 
 
 class NoSession(SessionDefaults):
-    """A session that only reports the directories, so that observers sample their devices."""
+    """A session that only reports directories. Observers sample the devices of these directories."""
 
     engine = "none"
 
@@ -79,8 +79,8 @@ def _roles(layout: Layout) -> tuple[tuple[str, str | None], ...]:
 
 
 def _directory(role: str, path: str | None) -> str | None:
-    """Returns the absolute path. Raises InputError if it does not exist: with a mistyped mount point, the disk below it
-    would be measured instead."""
+    """Returns the absolute path of a directory. Raises InputError if it does not exist. With a mistyped mount point,
+    another disk would be measured otherwise."""
     if path is None:
         return None
     place = expanded(path).absolute()

@@ -19,15 +19,15 @@ class DatabaseKind:
     tried: bool = False
     """Whether ironbench's tests have ever run with a server of this kind."""
     texts: tuple[str, ...] = ()
-    """Suffixes of the database's SQL files. Used if ironbench has no other engine for this database."""
+    """Suffixes of the database's SQL files. They are used only if ironbench has no other engine for this database."""
     insertion: str = "each"
-    """How rows are inserted: with `arrays` of parameters (SQLBindParameter), many `rows` in one statement, or `each`
-    row with a prepared statement, which is all that some drivers support."""
+    """Method of inserting rows. `arrays` sends arrays of parameters (SQLBindParameter). `rows` sends many rows in one
+    statement. `each` sends each row with a prepared statement, because some drivers support nothing else."""
     max_parameters: int = 16_000
     """Maximum number of parameters in one statement."""
     calls: bool = False
-    """Whether transactions begin and end with ODBC calls, because the database has no statements for this, or different
-    ones."""
+    """Whether transactions begin and end with ODBC calls. This is necessary if the database has no statements for this,
+    or has different ones."""
     splits: bool = True
     """Whether multiple statements are sent one by one, because the driver accepts only one statement per call."""
     backslashes: bool = False
@@ -47,7 +47,7 @@ class DatabaseKind:
     settings: str = ""
     """Query for names and values of the database's settings."""
     dialect: Dialect | None = None
-    """Dialect of the database. Used if ironbench has no other engine for this database."""
+    """Dialect of the database. It is used only if ironbench has no other engine for this database."""
     one_row: str = ""
     """Name of a table with one row, for databases in which every query needs FROM."""
 
@@ -83,7 +83,7 @@ KINDS = (
         ("SQLite",),
         tried=True,
         inside=True,
-        retryable_numbers=(5, 6),  # SQLITE_BUSY, SQLITE_LOCKED
+        retryable_numbers=(5, 6),  # SQLITE_BUSY and SQLITE_LOCKED
         version="select sqlite_version()",
         settings=(
             "select 'journal_mode', journal_mode from pragma_journal_mode union all "
@@ -111,7 +111,7 @@ KINDS = (
         insertion="arrays",
         calls=True,
         splits=False,
-        retryable_numbers=(60, 8177),  # ORA-00060 deadlock, ORA-08177 cannot serialize
+        retryable_numbers=(60, 8177),  # ORA-00060: deadlock; ORA-08177: cannot serialize access
         settings="select name, value from v$parameter order by name",
         dialect=OracleDialect(),
         one_row="dual",

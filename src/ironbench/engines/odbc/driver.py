@@ -17,7 +17,7 @@ _WORDS = {
     "driver_odbc": "SQL_DRIVER_ODBC_VER",
     "manager": "SQL_DM_VER",
 }
-"""The constant of SQLGetInfo for each key of the result of `identification`."""
+"""For each key in the result of `identification`, the name of the SQLGetInfo constant that requests the value."""
 _LOGIN = ("28000", "28P01", "08004")
 """SQLSTATEs of a rejected login."""
 _LOGIN_WORDS = re.compile(r"password|authenticat|access denied|log[io]n (failed|denied)", re.IGNORECASE)
@@ -39,7 +39,7 @@ def package() -> Any:
         raise InputError(
             written("system.engine", "odbc"), cause, "install unixODBC (apt install unixodbc) and the driver"
         ) from error
-    pyodbc.pooling = False  # every connection opens and closes its own session
+    pyodbc.pooling = False  # otherwise, a closed connection would keep its session and be used again
     return pyodbc
 
 

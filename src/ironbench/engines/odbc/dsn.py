@@ -43,7 +43,7 @@ class OdbcAddress:
         return ";".join(filter(None, (_joined(self.pairs), secrets.password)))
 
     def value(self, keyword: str) -> str:
-        """Returns the value of a keyword without braces; "" if the keyword is missing."""
+        """Returns the value of a keyword without braces. Returns "" if the keyword is missing."""
         return next((_bare(value) for name, value in self.pairs if name.lower() == keyword), "")
 
 

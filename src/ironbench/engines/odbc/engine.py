@@ -29,7 +29,7 @@ _SHARED = (
     "whole numbers",
     "in client",
 )
-"""Abilities of a database that do not depend on whether it is accessed through ODBC."""
+"""Abilities of a database that remain if it is accessed through ODBC."""
 
 
 def _nobody() -> InputError:
@@ -37,7 +37,8 @@ def _nobody() -> InputError:
 
 
 class OdbcEngine(Engine):
-    """ODBC, before it is known to which database the DSN leads. `engine_for` returns the variant for that database."""
+    """The ODBC engine before the database of a DSN is known. `engine_for` identifies the database and returns its
+    variant."""
 
     name = NAME
     traits = Traits(

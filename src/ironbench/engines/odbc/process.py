@@ -24,11 +24,11 @@ CONNECT_S = 15
 _PATIENCE_S = 30.0
 """Timeout in seconds for drivers that ignore the login timeout, and for statements at the start of a connection."""
 _SILENCE_S = 20.0
-"""Seconds without an answer to a statement after which ironbench opens a new connection. If the database does not
-answer that connection either, ironbench gives up."""
+"""Number of seconds without an answer after which ironbench checks whether the database is alive. The check opens a new
+connection. If the database does not answer on it either, ironbench gives up."""
 _PROBE_S = 10.0
-"""Timeout of that new connection in seconds. It is shorter than the drivers' own timeout, whose error would look like
-an answer."""
+"""Timeout of this check in seconds. Drivers have a longer timeout of their own. Its error would look like an answer of
+the database."""
 _STOP_S = 5.0
 _ROWS_AT_ONCE = 2048
 _ROWS_INSERTED = 200

@@ -112,11 +112,11 @@ class OdbcSession(Limited, SessionDefaults):
         return True
 
     def require_answer(self) -> None:
-        """Raises FailureError if the database does not answer, as in `model.session.RemoteSession`."""
+        """Raises FailureError if the database does not answer (`model.session.RemoteSession`)."""
         try:
             self.query("select 1")
         except FailureError as error:
-            # A database that refuses the statement is alive: some databases do not accept it.
+            # Some databases do not accept this statement. If a database refuses it, the database is alive.
             if not error.sqlstate or driver.is_lasting(error):
                 raise
 

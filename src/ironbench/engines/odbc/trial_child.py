@@ -51,14 +51,14 @@ class OdbcClient:
         self.inside = kind.inside
         self._error = driver.package().Error
         self._open = [False]
-        """Whether a transaction is open. This is a list because the steps share the value."""
+        """Whether a transaction is open. The value is in a list, so that all steps can change it."""
         self._cursors: list[Any] = []
         self.steps = [self._step(*command) for command in commands]
         self._cancelled_at = 0.0
 
     def trouble(self, error: Exception) -> OdbcFailure:
         if not isinstance(error, self._error):
-            raise error  # a bug in ironbench, which would occur repeatedly
+            raise error  # a bug in ironbench: a retry would cause it again
         return OdbcFailure(driver.failure(error), self._kind)
 
     def rollback(self) -> None:
@@ -72,7 +72,7 @@ class OdbcClient:
             else:
                 self._connection.cursor().execute("rollback")
         except self._error as error:
-            # without a lasting error, the database has already rolled the transaction back
+            # If the connection still works, the database has already rolled the transaction back.
             if self.trouble(error).lasting:
                 raise
 
@@ -170,7 +170,8 @@ class OdbcClient:
         begins = [bool(_BEGIN.match(one)) for one in brackets]
 
         def step(values: tuple[Any, ...]) -> Answer:
-            is_open[0] = is_open[0] or any(begins)  # a later statement in the text may fail
+            # Set before execution, because the text may begin a transaction and then fail
+            is_open[0] = is_open[0] or any(begins)
             cursor.execute(text, values)
             gathered: list[tuple[str, str | None]] = []
             while True:

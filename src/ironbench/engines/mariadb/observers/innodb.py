@@ -1,7 +1,8 @@
-"""InnoDB's counters: I/O, log, buffer pool, rows, locks (SHOW GLOBAL STATUS, information_schema.innodb_metrics).
+"""InnoDB's counters of I/O, log, buffer pool, rows and locks (SHOW GLOBAL STATUS, information_schema.innodb_metrics).
 
-A "read" is a page or an extent that was not in the buffer pool; with `innodb_flush_method=O_DIRECT`, the default, it
-comes from the device. Syncs include both data files and log.
+A read is counted for a page or an extent that was not in the buffer pool. By default, files are opened with
+`innodb_flush_method=O_DIRECT`, so such a read comes from the device. Syncs of data files and of the log are counted
+together.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ class Innodb:
     def parse(self, samples: Samples, window_s: float) -> Observation:
         metrics: dict[str, float] = {}
         if (answers := samples.get(REQUEST)) is not None:
-            # InnoDB advances its checkpoint many times a minute, so only full checkpoints that ironbench requested are
-            # counted.
+            # Only full checkpoints that ironbench requested are counted. InnoDB's own checkpoint advances many times a
+            # minute.
             done = float(sum(0.0 <= answer.t_s <= window_s for answer in answers))
             metrics = {"checkpoints_requested": done, "checkpoints": done}
         readings = points(samples.get(_SOURCE), _parse)

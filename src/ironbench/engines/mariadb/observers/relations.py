@@ -1,7 +1,7 @@
-"""Use of tables and indexes: rows and time by index (performance_schema), or only rows (`userstat`).
+"""Use of tables and indexes. performance_schema counts rows and time for each index. `userstat` counts only rows.
 
-The statistics are read at the start and the end of the measured window, together with the table sizes from the server's
-statistics.
+The statistics are read at the start and the end of the measured window. The sizes of the tables are read at the same
+times, from the server's statistics.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ Seen = Literal["", "timed", "counted"]
 
 
 def seen(session: Session) -> Seen:
-    """Returns which statistics on tables the server keeps; "" if it keeps none."""
+    """Returns which statistics on tables the server keeps: `timed` for rows and time, `counted` for rows. Returns "" if
+    it keeps none."""
     for how, asked, sql in (("timed", "performance_schema", _COUNTED), ("counted", "userstat", _USERSTAT)):
         try:
             if session.query(f"select @@global.{asked}") == [("1",)]:

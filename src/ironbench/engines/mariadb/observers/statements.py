@@ -1,9 +1,13 @@
-"""Cost of each statement on the server (performance_schema), read at the start and the end of the measured window.
+"""Cost of each statement on the server (performance_schema). It is read at the start and the end of the measured
+window.
 
-Statements sent as text are counted by digest. Prepared statements are counted by connection, and their counters
-disappear when the connection closes (manual, "Performance Schema prepared_statements_instances Table"). They can be
-read at the end of the window, because the clients are still connected then. MariaDB 10.11 has that table but never
-counts executions in it. That version only counts the total of all executions of a connection."""
+Statements that are sent as text are counted for each digest. Prepared statements are counted for each connection, and
+the counters disappear when the connection closes (manual, "Performance Schema prepared_statements_instances Table"). At
+the end of the window, the clients are still connected, so these counters can be read.
+
+In MariaDB 10.11, the counters of prepared statements stay zero. Only the total of all executions of a connection is
+known.
+"""
 
 from __future__ import annotations
 
@@ -93,13 +97,13 @@ class DigestCounters:
     by_digest: Grown
     """For each digest of a statement, the growth of its counters over the window."""
     prepared: Grown
-    """For each text of a prepared statement, the growth of its counters over the window. `TOGETHER`: statements that
-    the server does not count individually."""
+    """For each text of a prepared statement, the growth of its counters over the window. The key `TOGETHER` is used for
+    all statements together if the server does not count them individually."""
     notes: tuple[Note, ...] = ()
 
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> DigestCounters | None:
-    """Returns the growth of the counters; None if they were not read at both ends of the window."""
+    """Returns the growth of the counters. Returns None if they were not read at both ends of the window."""
     digests, prepared = (WindowEnds.of(samples.get(name, ()), window_s) for name in (DIGESTS, PREPARED))
     if digests is None or prepared is None:
         return None

@@ -1,8 +1,8 @@
 """States of the threads that serve clients, sampled 20 times a second (information_schema.processlist).
 
-The state of a thread is a step of its statement, not a wait event. Nevertheless, three waits can be distinguished:
-`commit`, in which the log is written and flushed; `row lock`, for which InnoDB counts the waiting threads; and `data
-read`, from the number of pending reads. Everything else counts as `CPU`, including short waits for latches.
+The state of a thread is a step of its statement, not a wait event. Three waits can be recognised nevertheless. In
+`commit`, the log is written and flushed. For `row lock`, InnoDB counts the waiting threads. The number of pending reads
+gives `data read`. All other states count as `CPU`, including short waits for latches.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ _PARTS = {
     "Opening tables": INTERNAL_LOCKS,
 }
 HOLDER = {WORKING: "runs without a known wait", COMMIT: "flushes the redo log", READ: "reads data pages"}
-"""For each state, what a thread that holds a lock does in this state."""
+"""For each state, what the holder of a lock is doing in this state (`Traits.events`)."""
 
 
 def part_of_event(event: str) -> str:
-    """Returns the wait class of a state, as named by the observer."""
+    """Returns the wait class of a thread's state. The observer determines the name of the state."""
     if event.startswith("Waiting for") and event.endswith("lock"):
         return LOCKS
     return _PARTS.get(event, OTHER)
@@ -92,8 +92,9 @@ class ThreadStates(SampledWaits):
         return (activity, who, Source(_SCHEDSTAT, "file", path, 1.0, _SCHEDSTAT_COST_S, _THREAD_COST_S, 0.002))
 
     def parsed(self, text: str) -> Values:
-        """Parses a sample. Subtracts threads that wait for a row lock or a read from the working threads. Limits the
-        waits to the number of working threads, because pending reads include read-ahead, for which no thread waits."""
+        """Parses a sample. Threads that wait for a row lock or a read are subtracted from the working threads. The
+        number of waiting threads is limited to the number of working threads, because pending reads include read-ahead,
+        for which no thread waits."""
         values = super().parsed(text)
         working = values.get(WORKING, 0.0)
         for event in (ROW_LOCK, READ):

@@ -29,7 +29,7 @@ def _server(session: Session) -> ExaminedServer:
     limit = f"max_statement_time = {examination.TIMEOUT_S}"
     if not maria:
         limit = f"max_execution_time = {examination.TIMEOUT_S * 1000}"
-    with suppress(IronbenchError):  # older servers have no such limit
+    with suppress(IronbenchError):  # older servers have no such setting
         session.query(f"set session {limit}")
     numbers = re.findall(r"\d+", version or "")[:3]
     grants = " ".join(row[0] or "" for row in session.query("show grants"))
@@ -52,8 +52,8 @@ probe = EXAMINATION.probe
 
 
 def of_status(statement: str) -> Callable[[ExaminedServer], str]:
-    """Returns a function that replaces `{status}` and `{variables}` with the server's tables of status and variables,
-    which are in a different schema in MySQL."""
+    """Returns a function that inserts the names of the server's status and variables tables into `statement`, in place
+    of `{status}` and `{variables}`. MySQL has these tables in a different schema than MariaDB."""
 
     def of(server: ExaminedServer) -> str:
         schema = f"{'information' if server.title == MARIADB else 'performance'}_schema"
