@@ -1,5 +1,5 @@
-//! Opens new connections for the clients of a driving thread. Helper threads open them, because connecting takes
-//! several round trips, which must not delay the other clients.
+//! Opens new connections for the clients of a driving thread. Connecting takes several round trips. Helper threads do
+//! it, so that the other clients are not delayed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// A function that opens a connection. It fails soon after the flag is set.
 pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<Carried> + Send + Sync>;
 
-/// A count of how often a client has used its connection.
+/// Counts how often a client has used its connection.
 #[derive(Debug)]
 pub struct Lifetime {
     most: u64,
@@ -24,7 +24,7 @@ pub struct Lifetime {
 }
 
 impl Lifetime {
-    /// Creates the count. The client reconnects after `most` uses; 0 means never.
+    /// Creates the count for a client that reconnects after `most` uses. 0 means never.
     pub fn new(most: u64) -> Self {
         Self { most: if most > 0 { most } else { u64::MAX }, used: 0 }
     }
@@ -57,7 +57,7 @@ pub struct Made {
 }
 
 pub struct Reconnector {
-    /// Channel of requests to the helpers; None when there will be no more requests.
+    /// Channel that passes requests to the helpers. None when there will be no more requests.
     asked: Option<Sender<usize>>,
     made: Receiver<Made>,
     /// An eventfd that is written to whenever a connection is ready.
@@ -67,7 +67,7 @@ pub struct Reconnector {
 }
 
 impl Reconnector {
-    /// Starts the helpers. `cpus` are the CPUs of the helpers; empty for any CPU.
+    /// Starts the helpers and pins them to `cpus`. An empty list means any CPU.
     pub fn new(connect: Connect, clients: usize, cpus: &[usize]) -> Result<Self> {
         let failed = |error: rustix::io::Errno| Error::failure("eventfd", error.to_string());
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?);
@@ -91,7 +91,7 @@ impl Reconnector {
                     if made.send(Made { client, connection, cpu }).is_err() {
                         return;
                     }
-                    // The eventfd counter overflows only after 2^64 connections.
+                    // Writing cannot fail, because the eventfd counter overflows only after 2^64 connections.
                     let _ = rustix::io::write(&*event, &1u64.to_ne_bytes());
                 }
             };
@@ -107,11 +107,11 @@ impl Reconnector {
     }
 
     pub fn ask(&self, client: usize) {
-        // Helpers accept requests until the sender is dropped.
+        // Sending cannot fail, because the helpers receive requests until the sender is dropped.
         let _ = self.asked.as_ref().map(|asked| asked.send(client));
     }
 
-    /// Takes a connection that is ready, or returns None if there is none.
+    /// Takes a connection that is ready. Returns None if there is none.
     pub fn next(&self) -> Option<Made> {
         self.made.try_recv().ok()
     }

@@ -1,5 +1,5 @@
-//! A client's position in its scripts: the next command, and the state at the start of the transaction, from which a
-//! retry starts.
+//! A client's position in its scripts. It consists of the next command and the state at the start of the transaction. A
+//! retry restores this state.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,13 @@ use super::transaction::Ending;
 use crate::measure::{Tally, clock};
 use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
 
-/// Class of the error of a failed meta-command or another mistake in a script.
+/// Error class of a failed meta-command or another mistake in a script.
 pub const SCRIPT_ERROR: &str = "script";
-/// Class of the error of a transaction that lost its connection.
+/// Error class of a transaction that lost its connection.
 pub const CONNECTION_LOST: &str = "connection-lost";
-/// Limits, in characters, of the command and the cause in a message, so that records stay small.
+/// Maximum number of characters of a command in a message. The limits keep records small.
 const MOST_SHOWN: usize = 200;
+/// Maximum number of characters of a cause in a message.
 const MOST_CAUSE: usize = 400;
 
 /// The next action of the script.
@@ -39,19 +40,19 @@ pub struct ScriptClient<'p> {
     /// Random stream for choosing scripts. It is separate, so that choosing a script does not change the numbers that
     /// `random()` draws.
     choice: Random,
-    /// Chooses the scripts in place of the weights; None without a source of jobs.
+    /// Chooses the scripts in place of the weights. None without a source of jobs.
     role: Option<Box<dyn Role + 'p>>,
-    /// The script of a job that the client has taken but not started.
+    /// The script of a job that the client has taken but not started. None if there is no such job.
     claimed: Option<usize>,
     script: usize,
     at: usize,
     /// Number of attempts at the current transaction, including the current one.
     attempts: u32,
-    /// Maximum number of attempts; 0 means no limit.
+    /// Maximum number of attempts. 0 means no limit.
     max_tries: u32,
     /// Classes of errors that are retried in addition to the engine's own.
     retried_errors: &'p [String],
-    /// Random state and variables at the start of the transaction, if it may be retried.
+    /// Random state and variables at the start of the transaction. None if the transaction may not be retried.
     saved: Option<(Random, Variables)>,
 }
 
@@ -67,8 +68,8 @@ pub struct Clients<'p> {
     retried_errors: &'p [String],
 }
 
-/// Numbers a drive's clients among the clients of all parts. The clients of the plans come first, followed by the
-/// clients that wait for jobs.
+/// Numbers the clients of all parts of a load. The clients of the plans come first, followed by the clients that wait
+/// for jobs.
 struct Places {
     clients: usize,
     part: Part,
@@ -79,14 +80,14 @@ impl Places {
         Self { clients: plan.clients, part: plan.its_part() }
     }
 
-    /// Returns the global number of a client. Waiting clients are numbered round-robin over the parts, because the
-    /// numbers of waiting clients in other parts are unknown.
+    /// Returns the number of a client among the clients of all parts. Clients that wait for jobs are numbered
+    /// round-robin over the parts, because the other parts' numbers of such clients are unknown.
     fn of(&self, client: usize) -> usize {
         let Part { number, of, first_client, all_clients } = self.part;
         client.checked_sub(self.clients).map_or(first_client + client, |waiting| all_clients + of * waiting + number)
     }
 
-    /// Returns the number of all clients, if each part has `waiting` clients that wait.
+    /// Returns the number of clients of all parts. In each part, `waiting` clients wait for jobs.
     fn all(&self, waiting: usize) -> usize {
         self.part.all_clients + self.part.of * waiting
     }
@@ -133,7 +134,7 @@ impl<'p> ScriptClient<'p> {
         self.script
     }
 
-    /// Chooses a script by weight, or takes the next job, and starts at its first command.
+    /// Chooses a script by weight, or takes the script of the next job. Starts at the script's first command.
     #[inline]
     pub fn begin(&mut self) {
         self.script = if self.role.is_none() { self.program.choose(&mut self.choice) } else { self.job() };
@@ -163,7 +164,7 @@ impl<'p> ScriptClient<'p> {
         self.role.as_mut().map_or(0, |role| role.rest_ns())
     }
 
-    /// Takes the next job for a client with a role, if one has become due. The next `begin` starts it.
+    /// Takes the next job if one is due. The next `begin` starts it. Used only for clients with a role.
     pub fn claim(&mut self, now: u64) -> Next {
         let Some(role) = &mut self.role else { return Next::NotBefore(clock::NEVER) };
         let next = role.next(now, &mut self.variables);
@@ -202,7 +203,7 @@ impl<'p> ScriptClient<'p> {
         self.retried_errors.iter().any(|one| one == class)
     }
 
-    /// Returns the index, in its script, of the last command executed.
+    /// Returns the index of the last executed command in its script.
     pub fn at(&self) -> usize {
         self.at.saturating_sub(1)
     }
@@ -212,7 +213,8 @@ impl<'p> ScriptClient<'p> {
         self.program.scripts[self.script].commands_before + at
     }
 
-    /// Formats an error of the command at `at`: its place, the cause, and the command as written.
+    /// Formats an error of the command at `at`. The text contains the command's place, the cause, and the command as
+    /// written.
     pub fn words(&self, at: usize, cause: &str) -> String {
         let script = &self.program.scripts[self.script];
         let cause = cut(cause, MOST_CAUSE);
@@ -241,7 +243,7 @@ impl<'p> ScriptClient<'p> {
         Some(self.ending(false))
     }
 
-    /// Counts the end of a transaction in the tally. The recorder itself counts only successes.
+    /// Counts the retries and the failure of a transaction that has ended. Successes are counted by the recorder.
     #[inline]
     pub fn count_end(&mut self, well: bool, tally: &mut Tally) -> Ending {
         let counts = &mut tally.kinds[self.script];

@@ -20,12 +20,12 @@ pub struct Summary {
     pub warmup_s: f64,
     /// Transactions that succeeded inside the window, including those that started before it.
     pub transactions: u64,
-    /// The part of `transactions` that was run by clients that follow the schedule. Clients that wait for jobs have no
-    /// target rate.
+    /// Number of `transactions` that were run by clients that follow the schedule. The other clients wait for jobs, so
+    /// they have no target rate.
     #[serde(default)]
     pub scheduled: u64,
-    /// Errors inside the window by SQLSTATE, the engine's error name or ironbench's error class. The errors of retried
-    /// attempts are included.
+    /// Number of errors inside the window for each class. The class is the SQLSTATE, the engine's error name or
+    /// ironbench's own class. Errors of retried attempts are included.
     pub errors: BTreeMap<String, u64>,
     /// The first message of each class of error.
     pub error_messages: BTreeMap<String, String>,
@@ -35,7 +35,7 @@ pub struct Summary {
     pub retries: u64,
     /// Transactions that were retried at least once.
     pub retried: u64,
-    /// Transactions scheduled inside the window; None for a closed loop.
+    /// Number of transactions scheduled inside the window. None for a closed loop.
     #[serde(default)]
     pub due: Option<u64>,
     /// Transactions of an open loop that were due before the end of the window and had not started by then.
@@ -44,21 +44,23 @@ pub struct Summary {
     pub unfinished: u64,
     /// The time that `unfinished` transactions had taken inside the window, summed over all clients.
     pub unfinished_s: f64,
-    /// Time from when the earliest unfinished transaction was due, whether it had started or not, to the end of the
-    /// window.
+    /// Time from the due time of the earliest unfinished transaction to the end of the window. The transaction may or
+    /// may not have started.
     #[serde(default)]
     pub longest_wait_s: f64,
-    /// Transactions due before the end of the window that were still unfinished when the trial stopped waiting. The
-    /// response times include them, each with the time that it had waited by then.
+    /// Number of transactions that were due before the end of the window and still unfinished when the trial stopped
+    /// waiting. The response times include the time that each of them had waited by then.
     #[serde(default)]
     pub censored: u64,
-    /// The part of `unfinished` that had run longer at the end of the window than 99% of the finished transactions.
+    /// Number of `unfinished` transactions that had already run longer at the end of the window than 99% of the
+    /// finished transactions.
     #[serde(default)]
     pub cut_off: u64,
     /// The time that `cut_off` transactions had taken inside the window, summed over all clients.
     #[serde(default)]
     pub cut_off_s: f64,
-    /// Time that transactions finished inside the window had spent before it. Their response times include this time.
+    /// Time before the window that was spent on transactions that finished inside the window. Their response times
+    /// include this time.
     pub carried_s: f64,
     /// Commits since the sessions started, including warm-up and drain, for comparison with the server's own counter. A
     /// script of three statements outside a transaction block commits three times.
@@ -68,7 +70,7 @@ pub struct Summary {
     pub refused_changes: u64,
     /// Transactions that succeeded since the sessions started, including warm-up and drain.
     pub completed: u64,
-    /// Transactions in progress when the trial stopped waiting, which the server may or may not have committed.
+    /// Transactions in progress when the trial stopped waiting. It is unknown whether the server committed them.
     pub server_commits_uncertain: u64,
     /// Connections that clients reopened inside the window. The field `reconnects_s` is the total time that clients
     /// waited for these connections.
@@ -76,31 +78,34 @@ pub struct Summary {
     pub reconnects: u64,
     #[serde(default)]
     pub reconnects_s: f64,
-    /// CPU time of the threads that reconnect. It is included in `client_cpu_s`.
+    /// CPU time of the threads that reconnect. `client_cpu_s` includes this time.
     #[serde(default)]
     pub reconnects_cpu_s: f64,
-    /// Connections that broke or that the server closed since the sessions started, in a trial that continued.
+    /// Number of connections that were lost since the sessions started, without ending the trial. A connection is lost
+    /// if it breaks or if the server closes it.
     #[serde(default)]
     pub connections_lost: u64,
     /// Clients that ended before the end of the window because they lost their connection.
     #[serde(default)]
     pub clients_lost: u64,
-    /// Why the first connection was lost, whether or not the loss ended the trial; empty if none was.
+    /// Why the first connection was lost. It is set whether or not the loss ended the trial. Empty if no connection was
+    /// lost.
     #[serde(default)]
     pub loss_cause: String,
     pub scripts: Vec<ScriptSummary>,
-    /// Statements inside the window, in the order of the scripts; empty unless each statement is timed.
+    /// The statements inside the window, in the order of the scripts. Empty unless each statement is timed.
     pub statements: Vec<StatementSummary>,
-    /// CPU time inside the window of the driving threads and of the threads that reconnect.
+    /// CPU time of the driving threads and of the threads that reconnect, inside the window.
     pub client_cpu_s: CpuSeconds,
-    /// CPU time per transaction; None if no transaction succeeded.
+    /// CPU time per transaction. None if no transaction succeeded.
     pub client_cpu_per_transaction_s: Option<f64>,
-    /// Mean time by which the drive loop was late at its own timers (think time, sleeps, scheduled starts); 0 without
-    /// timers.
+    /// Mean time by which the drive loop was late at its own timers. The timers are for think time, sleeps and
+    /// scheduled starts. 0 without timers.
     pub lateness_mean_s: f64,
     pub lateness_p99_s: f64,
     pub lateness_max_s: f64,
-    /// Total time that replies waited while the drive loop handled other replies from the same wait.
+    /// Total time that replies waited in the drive loop. A reply waits while the loop handles other replies from the
+    /// same wait.
     #[serde(default)]
     pub loop_wait_s: f64,
     /// Number of times that receiving had to be restarted because all receive buffers were in use.
@@ -110,15 +115,16 @@ pub struct Summary {
     pub io: String,
     /// Whether the trial was stopped from outside before its end.
     pub cut_short: bool,
-    /// Whether the trial ended early by itself; `cause` is the reason.
+    /// Whether the trial ended early without being stopped from outside. `cause` is the reason.
     pub aborted: bool,
     pub cause: String,
-    /// Whether a transaction that failed in the first second ended the trial; `cause` contains place and reason.
+    /// Whether the trial ended because a transaction failed in the first second. `cause` contains the place and the
+    /// reason.
     pub stopped_on_error: bool,
     /// Start of the measured window.
     pub started_unix_s: f64,
     pub observer_cpu_s: f64,
-    /// Counts of the source of jobs since the start, by name; empty if weights choose the scripts.
+    /// Counts of the source of jobs since the start, by name. Empty if weights choose the scripts.
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     pub samples_dropped: u64,
@@ -128,10 +134,10 @@ pub struct Summary {
     /// Connections of the observers since the sessions started.
     #[serde(default)]
     pub observer_connections: u64,
-    /// Transactions that the server committed for the observers; 0 where the protocol does not show commits.
+    /// Number of transactions that the server committed for the observers. 0 if the protocol does not show commits.
     #[serde(default)]
     pub observer_commits: u64,
-    /// Number of observers' statements that got no answer, so it is unknown whether the server committed them.
+    /// Number of observers' statements that got no answer. It is unknown whether the server committed them.
     #[serde(default)]
     pub observer_commits_uncertain: u64,
     pub threads: usize,
@@ -158,17 +164,17 @@ pub struct ScriptSummary {
     pub failed: u64,
     pub retries: u64,
     pub retried: u64,
-    /// The part of `transactions` that was rolled back on purpose.
+    /// Number of `transactions` that were rolled back on purpose.
     #[serde(default)]
     pub rolled_back: u64,
     /// Transactions that succeeded since the sessions started, including warm-up and drain.
     pub completed: u64,
-    /// The part of `completed` that was rolled back on purpose.
+    /// Number of `completed` transactions that were rolled back on purpose.
     #[serde(default)]
     pub rolled_back_in_all: u64,
     /// Transactions that failed since the sessions started.
     pub failed_in_all: u64,
-    /// Why the first failed transaction failed: place, cause and command; empty without failures.
+    /// Why the first failed transaction failed: place, cause and command. Empty if no transaction failed.
     pub first_failure: String,
 }
 
@@ -189,7 +195,7 @@ pub struct StatementSummary {
     pub stdev_s: f64,
 }
 
-/// Delays over all threads: the lateness of timers, and the time that jobs waited for a client.
+/// Histograms of delays over all threads: the lateness of timers, and the time that jobs waited for a client.
 pub(super) struct Delays {
     pub lateness: Histogram,
     pub lag: Histogram,
@@ -280,9 +286,9 @@ pub(super) fn of(
     summary
 }
 
-/// Returns number and total time of the transactions in progress at the end of the window that count as cut off. Such a
-/// transaction had already taken longer than 99% of the finished ones. Shorter transactions are not counted, because
-/// some transactions are in progress at any instant.
+/// Returns the number and total time of the transactions that count as cut off. These transactions were in progress at
+/// the end of the window, and had already taken longer than 99% of the finished ones. Shorter transactions are not
+/// counted, because some transactions are in progress at any instant.
 fn cut_off(haul: &Haul) -> (u64, f64) {
     let (mut service, mut in_flight) = (Histogram::new(), Histogram::new());
     for recording in &haul.recordings {
@@ -303,9 +309,9 @@ impl Summary {
     }
 }
 
-/// Returns the length of the window. In turns, this is the time that a client spent, on average, on measured
-/// transactions and on the think time after them. Throughput is then unbiased, wherever in a transaction the slices
-/// begin and end (see `measure::recorder::turns`).
+/// Returns the length of the window. In turns, this is the mean time that a client spent on measured transactions and
+/// on the think time after them. The throughput is then unbiased, even if slices begin and end in the middle of
+/// transactions (see `measure::recorder::turns`).
 fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
     let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
     match in_turns.reduce(|a, b| a + b) {
@@ -319,7 +325,8 @@ fn figures(jobs: &dyn Jobs, lag: &Histogram, elapsed_ns: u64) -> BTreeMap<String
     if jobs.waiting_clients() == 0 {
         return figures;
     }
-    // Little's law: the mean queue length is the arrival rate times the mean waiting time.
+    // Little's law: the mean queue length is the arrival rate times the mean waiting time. This equals the total
+    // waiting time divided by the length of the window.
     let waited_s = if lag.count() > 0 { lag.mean_s() * lag.count() as f64 } else { 0.0 };
     figures.insert(jobs.queue(), waited_s / clock::to_seconds(elapsed_ns.max(1)));
     figures

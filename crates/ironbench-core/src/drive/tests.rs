@@ -89,7 +89,8 @@ fn response_time_counts_from_the_intended_start_and_service_time_from_the_send()
         ..plan(1, 1, Stop::DurationS(0.6))
     };
     let outcome = run(&plan);
-    // The service time is twice the gap, so the n-th transaction waits n gaps longer than the first.
+    // The service time is twice the gap between scheduled starts. Each transaction therefore waits one gap longer than
+    // the transaction before it.
     let (response, service) = (&outcome.histograms["response_time"], &outcome.histograms["service_time"]);
     assert!(response.max_s() > 0.25, "{}", response.max_s());
     assert!(service.quantile_s(0.5) < 0.1, "{}", service.quantile_s(0.5));
@@ -291,7 +292,8 @@ fn a_plan_that_cannot_be_run_is_refused() {
     }
 }
 
-/// A worker of one transaction. When it is dropped, it writes "gone" to a file, as if it closed a connection.
+/// A worker of one transaction. When it is dropped, it writes "gone" to a file. This represents the end of a
+/// connection.
 struct Holder(std::path::PathBuf);
 
 impl Drop for Holder {

@@ -23,7 +23,7 @@ pub enum Step {
     Broken(String),
 }
 
-/// Cause of a failure in which a server replied to a message before it had read all of it.
+/// Cause of a failed transaction: the server replied to a message before it had read the whole message.
 pub const EARLY: &str = "the server answered before it had read the whole request";
 
 /// How a transaction ended.
@@ -31,8 +31,8 @@ pub const EARLY: &str = "the server answered before it had read the whole reques
 pub struct Ending {
     /// Index of the kind of transaction in `kinds`.
     pub kind: usize,
-    /// Whether the transaction succeeded.
-    /// A failed transaction has already counted its failure, errors and retries in the tally.
+    /// Whether the transaction succeeded. If it failed, its failure, errors and retries are already counted in the
+    /// tally.
     pub well: bool,
     /// Number of retries after serialization failures and deadlocks.
     pub retries: u32,
@@ -52,35 +52,35 @@ pub trait Transaction {
     /// Continues after `Step::Sleep`.
     fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step;
 
-    /// Consumes complete messages of the inbox. The outbox has been sent.
+    /// Handles the complete messages in the inbox. Called only after the outbox has been sent.
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step;
 
-    /// Continues after `Step::Ship`: the outbox can be filled again. `reply` may have been called in between.
+    /// Continues after `Step::Ship`. The outbox can be filled again. `reply` may have been called in between.
     fn shipped(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         self.reply(mailbox, tally)
     }
 
-    /// Returns how many transactions this client runs, if the work determines the number; None if the plan does.
+    /// Returns how many transactions this client runs. Returns None if the plan determines the number.
     fn share(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the queue in which this client waits for jobs, or None if the client follows the schedule.
+    /// Returns the queue in which this client waits for jobs. Returns None if the client follows the schedule.
     fn line(&self) -> Option<usize> {
         None
     }
 
-    /// Takes the next job of the client's queue that has become due. `begin` then starts the job.
+    /// Takes the next job of the client's queue, if one is due. `begin` then starts the job.
     fn claim(&mut self, _now: u64) -> Next {
         Next::NotBefore(NEVER)
     }
 
-    /// Returns how long the client rests before its next job, if the source of jobs paces its clients.
+    /// Returns how long the client rests before its next job. Used only if the source of jobs paces its clients.
     fn rest_ns(&mut self) -> u64 {
         0
     }
 
-    /// Returns how many jobs are due before `instant` and unfinished; 0 if unknown.
+    /// Returns how many unfinished jobs are due before `instant`. Returns 0 if the number is unknown.
     fn due_until(&self, _instant: u64) -> u64 {
         0
     }
@@ -90,15 +90,15 @@ pub trait Transaction {
         false
     }
 
-    /// Handles a connection that the engine closed while the client waited for a job. Returns whether the client can
-    /// continue without a connection until it opens a new one for its next transaction.
+    /// Handles a connection that the engine closed while the client waited for a job. Returns true if the client can
+    /// continue. It then opens a new connection for its next transaction.
     fn lost_waiting(&mut self) -> bool {
         false
     }
 
-    /// Handles the loss of the connection. If `_inside`, the current transaction counts as failed, for this cause.
-    /// Returns how the transaction ended. Returns None if the trial has to end, because no other client can do this
-    /// client's work.
+    /// Handles the loss of the connection. If `_inside`, a transaction is in progress. It then counts as failed, and
+    /// `_cause` is the reason. Returns how the transaction ended. Returns None if the trial has to end, because no
+    /// other client can do this client's work.
     fn abandon(&mut self, _inside: bool, _cause: &str, _tally: &mut Tally) -> Option<Ending> {
         None
     }
@@ -109,7 +109,8 @@ pub trait Transaction {
     /// Writes the message that ends a session between two transactions, if the protocol has such a message.
     fn farewell(&mut self, _mailbox: &mut Mailbox) {}
 
-    /// Returns the engine's last message about a lost connection, from the inbox or received earlier.
+    /// Returns the last message that the engine sent before the connection was lost. The message is in the inbox or was
+    /// received earlier.
     fn last_words(&mut self, _mailbox: &mut Mailbox) -> Option<String> {
         None
     }

@@ -37,7 +37,7 @@ pub(super) struct TransactionLog {
     seed: u64,
     has_lag: bool,
     has_retries: bool,
-    /// CLOCK_REALTIME minus CLOCK_MONOTONIC, read once so that time stamps never go back.
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC. It is read only once, so that time stamps never go back.
     epoch_ns: u64,
 }
 
@@ -69,7 +69,7 @@ impl TransactionLog {
         })
     }
 
-    /// Returns the log lines of a driving thread, whose clients are numbered from `first_client`.
+    /// Returns the log of a driving thread. The thread's clients are numbered from `first_client`.
     pub fn lines(&self, thread: usize, first_client: usize, clients: usize) -> Lines<'_> {
         let sample = Random::new(self.seed.wrapping_add(thread as u64 + 1));
         Lines { log: self, buffer: buffer(), first_client, numbers: vec![0; clients], sample }
@@ -110,13 +110,13 @@ fn buffer() -> Vec<u8> {
     Vec::with_capacity(BUFFER_BYTES)
 }
 
-/// Log lines of one driving thread. When they are dropped, the remaining lines are passed to the writer. This may
-/// block, which does no harm after the window has closed.
+/// The log of one driving thread. When it is dropped, its remaining lines are passed to the writer. This may block, but
+/// only after the window has closed.
 pub(super) struct Lines<'a> {
     log: &'a TransactionLog,
     buffer: Vec<u8>,
     first_client: usize,
-    /// Number of transactions of each client that have been measured so far.
+    /// Number of transactions measured so far, for each client.
     numbers: Vec<u64>,
     sample: Random,
 }
@@ -165,7 +165,7 @@ impl Lines<'_> {
 
 impl Drop for Lines<'_> {
     fn drop(&mut self) {
-        // If the writer has failed, `finish` returns its error.
+        // If the writer has failed, sending fails too. `finish` then returns the writer's error.
         let _ = self.log.buffers.send(std::mem::take(&mut self.buffer));
     }
 }
@@ -185,7 +185,7 @@ mod tests {
 
     const ENDING: Ending = Ending { kind: 0, well: true, retries: 0 };
 
-    /// Adds lines until the log to `file` fails, and returns the error. `release` then lets the writer end.
+    /// Adds lines until the log to `file` fails. Then calls `release`, so that the writer can end. Returns the error.
     fn end_of_log(file: File, release: impl FnOnce()) -> Error {
         let asked = TransactionLogFile { path: "log".to_owned(), sampling_rate: 1.0 };
         let log = TransactionLog::writing_to(file, &asked, &plan(1, 1, Stop::Transactions(1))).unwrap();

@@ -41,7 +41,8 @@ pub struct Turn {
 pub const NONE: Turn = Turn { number: 0, from: 0, until: 0, spread_ns: 0 };
 
 impl Turn {
-    /// Returns the delay from the start of the turn to the start of client number `rank` (from 0) of `clients`.
+    /// Returns how long after the start of the turn a client starts. `rank` (from 0) is the client's rank among the
+    /// `clients` clients.
     pub fn delay_ns(&self, rank: usize, clients: usize) -> u64 {
         // Multiples of the golden ratio, modulo 1, are spread evenly over [0, 1) (D. Knuth, The Art of Computer
         // Programming 3, 6.4).
@@ -74,7 +75,7 @@ struct State {
     /// Number of driving threads; None until it is known.
     threads: Option<usize>,
     turn: Option<Turn>,
-    /// CPUs of the driving threads in this turn; empty if unchanged.
+    /// CPUs of the driving threads in this turn. Empty if they do not change.
     cpus: Vec<usize>,
     resting: usize,
     turned: Turned,
@@ -84,7 +85,7 @@ struct State {
     first_ns: Option<u64>,
     /// Start of the first turn's slice, on CLOCK_REALTIME.
     first_unix_ns: Option<u64>,
-    /// Number of the last turn whose measurements are discarded.
+    /// Number of the turn whose measurements were discarded last.
     forgotten: u64,
     over: bool,
 }
@@ -113,7 +114,7 @@ impl Turns {
         (state.threads, state.clients) = (Some(threads), clients);
     }
 
-    /// Notes that the slice is over and all transactions that the calling thread measures have ended.
+    /// Called by a thread when the slice is over and all transactions that the thread measures have ended.
     pub(super) fn settle(&self) {
         self.under_way.fetch_sub(1, Relaxed);
     }
@@ -123,7 +124,7 @@ impl Turns {
         self.under_way.load(Relaxed) == 0
     }
 
-    /// Wakes all waiting callers when the trial is over, for whatever reason.
+    /// Called when the trial is over, for whatever reason. Wakes all waiting callers.
     pub(super) fn end(&self) {
         self.state().over = true;
         self.changed.notify_all();
@@ -135,8 +136,8 @@ impl Turns {
     }
 
     /// Starts a turn while all clients rest. The slice starts after `start_up_ns`, or after the mean duration of a
-    /// transaction if that is longer. Driving threads are pinned to `cpus`, or stay where they are if the list is
-    /// empty.
+    /// transaction if that is longer. Driving threads are pinned to `cpus`. If the list is empty, they stay where they
+    /// are.
     pub fn begin(&self, start_up_ns: u64, slice_ns: u64, cpus: Vec<usize>) {
         {
             let mut state = self.state();
@@ -166,9 +167,9 @@ impl Turns {
         turn.number > 0 && self.state().forgotten == turn.number
     }
 
-    /// Waits until all clients are connected and rest, before the first turn and after each.
-    /// `poll` is called at least every 50 ms and returns whether to continue waiting.
-    /// Returns None if the trial is over or `poll` ended the wait.
+    /// Waits until all clients are connected and rest. They rest before the first turn and after each turn. Returns the
+    /// result of the last turn. Returns None if the trial is over or `poll` ended the wait. `poll` is called at least
+    /// every 50 ms and returns whether to continue waiting.
     pub fn rested(&self, poll: &mut dyn FnMut() -> bool) -> Option<Turned> {
         let mut state = self.state();
         loop {
@@ -190,8 +191,9 @@ impl Turns {
         }
     }
 
-    /// Waits until the turn after `last`, for a thread whose clients all rest. Pins the thread to the CPUs of that turn
-    /// and returns the turn. Returns None if the trial must end or the kernel refuses the CPUs.
+    /// Called by a thread whose clients all rest. Waits until the turn after `last`, pins the thread to the CPUs of
+    /// that turn, and returns the turn. `brought` contains what this thread measured in `last`. Returns None if the
+    /// trial must end or the kernel refuses the CPUs.
     pub(super) fn rest(&self, last: Turn, brought: Turned, must_end: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.state();
         state.resting += 1;
@@ -231,7 +233,7 @@ impl Turns {
     }
 }
 
-/// Returns the time from which clients rest before the first turn: 0, or `NEVER` in a trial without turns.
+/// Returns the time from which clients rest before the first turn: 0 in a trial with turns, otherwise `NEVER`.
 pub(super) fn rest_at(asked: bool) -> u64 {
     if asked { 0 } else { NEVER }
 }

@@ -1,7 +1,8 @@
-//! Generated keys. In a replay, the values that the server returns replace the recorded values.
+//! Generated keys. When a capture is replayed, the server generates other keys than in the recording. Statements that
+//! contain recorded keys are therefore sent with the keys of this replay.
 //!
-//! Each key that a later statement contains has a slot. The slots are in a file without a name, so that the system can
-//! write them to disk: the memory of a replay does not depend on its length.
+//! A key has a slot if a later statement contains it. The slots are in an unnamed temporary file that is mapped into
+//! memory. The system can write its pages to disk, so the memory of a replay does not depend on its length.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,10 +29,11 @@ pub struct StatementKeys<'a> {
     replaced: &'a [u8],
 }
 
-/// A recorded value that the replay replaces with the key that the server has generated in this replay.
+/// A recorded key in a statement. The replay replaces it with the key that the server has generated in this replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replaced {
-    /// Position of the value: the number of the parameter, from 1, or the offset in the text, in bytes.
+    /// Position of the key: the number of a parameter, from 1. If the statement has no parameters, it is the offset in
+    /// the text, in bytes.
     pub place: u32,
     /// Length of the recorded value, in bytes.
     pub length: u32,
@@ -58,7 +60,7 @@ impl<'a> StatementKeys<'a> {
         is_whole.then_some(Self { returned: (slot != NONE).then_some((slot, column)), replaced: bytes })
     }
 
-    /// Returns the values to replace, in the order of their position in the statement.
+    /// Returns the recorded keys to replace, in the order of their position in the statement.
     pub fn replaced(&self) -> impl Iterator<Item = Replaced> + 'a {
         let mut rest = self.replaced;
         std::iter::from_fn(move || {
@@ -67,8 +69,8 @@ impl<'a> StatementKeys<'a> {
         })
     }
 
-    /// Whether the slots exist in a replay with `slots` slots, and the positions are inside the statement's text or
-    /// among its parameters.
+    /// Whether the keys fit a replay with `slots` slots. Each slot must exist. Each position must be inside `text`. If
+    /// there is no text, each position must be the number of one of the `parameters` parameters.
     pub fn fits(&self, slots: usize, text: Option<&[u8]>, parameters: u16) -> bool {
         let mut end = 0;
         let mut follows = |one: &Replaced| {

@@ -32,16 +32,16 @@ use tape::{Statement, Tape, flag};
 pub struct Capture {
     /// The file that contains the statements, as a tape.
     pub tape: PathBuf,
-    /// The part of the tape of each client, as a range of bytes. Clients without a part do nothing.
+    /// The part of the tape that each client replays, as a range of bytes. Clients without a part do nothing.
     pub clients: Vec<Range<u64>>,
     pub kinds: Vec<KindOfTransaction>,
     pub mode: Mode,
     /// Factor by which the replay is faster than the recording.
     pub speed: f64,
-    /// Recorded transactions per second. If the plan has a rate, the replay's speed is the plan's rate divided by this
-    /// rate.
+    /// Number of recorded transactions per second. If the plan has a rate, the speed of the replay is the plan's rate
+    /// divided by this rate.
     pub rate: f64,
-    /// Number of generated keys that later statements contain.
+    /// Number of slots for generated keys. A key has a slot if a later statement contains it.
     #[serde(default)]
     pub keys: usize,
 }
@@ -75,15 +75,15 @@ pub struct Figures {
     pub statements: AtomicU64,
     /// Rows that statements returned or changed.
     pub rows: AtomicU64,
-    /// Statements that failed in the replay and had also failed when they were recorded.
+    /// Statements that failed both in the recording and in the replay.
     pub failed_again: AtomicU64,
-    /// Statements that had failed when they were recorded and succeeded in the replay.
+    /// Statements that failed in the recording but succeeded in the replay.
     pub failed_only_then: AtomicU64,
     /// Statements that were skipped because an earlier statement of their transaction failed.
     pub skipped: AtomicU64,
-    /// Values that were replaced with keys that the server generated in this replay. The next field counts the values
-    /// that were sent as recorded, because the server had not yet generated their keys.
+    /// Values that were replaced with keys that the server generated in this replay.
     pub keys: AtomicU64,
+    /// Values that were sent as recorded, because the server had not yet generated their keys.
     pub keys_missing: AtomicU64,
 }
 
@@ -137,7 +137,8 @@ impl Capture {
         Ok(outcome)
     }
 
-    /// Returns the kinds of transactions, after checking that the tape refers to no others.
+    /// Returns the kinds of transactions. Also checks that every statement on the tape belongs to one of them and is
+    /// not damaged.
     fn checked_kinds(&self, tape: &Tape) -> Result<Vec<Kind>> {
         let kinds: Vec<Kind> = self.kinds.iter().map(kind).collect();
         let places = self.expected_places().len();
@@ -160,7 +161,8 @@ impl Capture {
         Ok(kinds)
     }
 
-    /// Returns kind and template of each place (a statement of a kind of transaction), in the order of the summary.
+    /// Returns the templates of all kinds of transactions, each with the index of its kind. They are in the order of
+    /// the summary.
     fn expected_places(&self) -> Vec<(usize, &str)> {
         let each = self.kinds.iter().enumerate();
         each.flat_map(|(number, kind)| kind.statements.iter().map(move |text| (number, text.as_str()))).collect()

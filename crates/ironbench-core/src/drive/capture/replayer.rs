@@ -24,7 +24,7 @@ enum Doing {
     /// The client waits for no reply.
     Nothing,
     Statements,
-    /// A ROLLBACK was sent, because the end of the transaction was not recorded or the transaction failed.
+    /// A ROLLBACK was sent. The transaction failed, or its end was not recorded.
     RollBack,
 }
 
@@ -32,7 +32,7 @@ pub struct Replayer<'p> {
     client: usize,
     mode: Mode,
     speed: f64,
-    /// Kind and template of each place, which is a statement of a kind of transaction.
+    /// The templates of all statements, each with the index of its kind of transaction.
     places: &'p [(usize, &'p str)],
     keys: &'p Keys,
     figures: &'p Figures,
@@ -43,11 +43,13 @@ pub struct Replayer<'p> {
     origin: u64,
     /// When the last transaction ended.
     ended: u64,
-    /// Whether the open connection belongs to the session of the next statement.
+    /// Whether the open connection can be used for the next statement. False if that statement starts another recorded
+    /// session.
     connected: bool,
     inside: bool,
     kind: usize,
-    /// Whether a statement of the current transaction failed that had succeeded when it was recorded.
+    /// Whether the current transaction counts as failed. It does if a statement failed that had succeeded in the
+    /// recording.
     failed: bool,
     doing: Doing,
     /// Statements that were sent together and await their replies.
@@ -58,15 +60,16 @@ pub struct Replayer<'p> {
     standing: Standing,
     /// Number of the sent statements that have completed.
     completed: usize,
-    /// Slot and result column of the key that the awaited statement returns. None after its first row has arrived.
+    /// Slot and result column of the key that the awaited statement returns. None if it returns no key, or after its
+    /// first row.
     awaited_key: Option<(u32, u16)>,
-    /// Encoded parameters of the next statement, with the keys of this replay in place of the recorded ones.
+    /// Encoded parameters of the next statement. Recorded keys are replaced with the keys of this replay.
     values: Vec<u8>,
     error: Option<Box<ServerError>>,
     fatal: Option<String>,
     /// Texts of the statements that the session has prepared, by name.
     prepared: HashMap<&'p [u8], &'p [u8]>,
-    /// Names of the statements whose Parse has not been acknowledged.
+    /// Names of the statements whose Parse was sent but not acknowledged.
     parsing: VecDeque<&'p [u8]>,
     statements: u64,
     rows: u64,
@@ -78,9 +81,9 @@ pub struct Replayer<'p> {
 }
 
 impl<'p> Replayer<'p> {
-    /// Creates a client that replays `tape`, its part of the tape. `pace` contains the mode and the factor by which the
-    /// replay is faster than the recording. `places` contains kind and template of each place. `keys` contains the keys
-    /// of all clients.
+    /// Creates a client that replays `tape`, which is the client's part of the whole tape. `pace` contains the mode and
+    /// the factor by which the replay is faster than the recording. `places` contains the templates of all statements,
+    /// each with the index of its kind of transaction. `keys` contains the keys of all clients.
     pub fn new(
         client: usize,
         pace: (Mode, f64),
@@ -214,7 +217,7 @@ impl<'p> Replayer<'p> {
         frontend::execute(out);
     }
 
-    /// Writes a statement's text with the keys of this replay.
+    /// Writes a statement's text. Recorded keys are replaced with the keys of this replay.
     fn write_text(&mut self, text: &[u8], keys: &StatementKeys, out: &mut Vec<u8>) {
         let mut written = 0;
         for one in keys.replaced() {
@@ -226,7 +229,7 @@ impl<'p> Replayer<'p> {
         out.extend_from_slice(&text[written..]);
     }
 
-    /// Encodes parameters with the keys of this replay into `values`.
+    /// Encodes parameters into `values`. Recorded keys are replaced with the keys of this replay.
     fn write_values(&mut self, recorded: &[u8], keys: &StatementKeys) {
         let (mut out, mut rest, mut replaced) =
             (std::mem::take(&mut self.values), recorded, keys.replaced().peekable());
@@ -334,7 +337,8 @@ impl<'p> Replayer<'p> {
             let cause = || "the server refused to roll back".to_owned();
             return if refused { Step::Broken(cause()) } else { self.end(tally) };
         }
-        // In a pipeline, the first statement that was not completed is the failed one, and those after it were skipped.
+        // In a pipeline, the failed statement is the first one that was not completed. The statements after it were
+        // skipped.
         let failed = error.is_some().then(|| self.completed.min(self.sent.len() - 1));
         let each_ns = (now - self.sent_at) / self.sent.len() as u64;
         for (number, statement) in self.sent.iter().enumerate() {

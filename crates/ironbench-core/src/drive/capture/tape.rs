@@ -1,4 +1,5 @@
-//! The statements of a replay in a file, in the order in which each client sends them.
+//! The tape: a file with the statements of a replay. It contains each client's statements in the order in which the
+//! client sends them.
 //!
 //! The file is mapped into memory and read once from start to end. The system can drop its pages after use, so the
 //! memory of a replay does not depend on its length.
@@ -10,7 +11,7 @@ use std::path::Path;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-/// Flags of a statement: how it is sent, and where in its session and transaction it is.
+/// Flags of a statement. They describe how the statement is sent, and its position in its session and transaction.
 pub mod flag {
     /// The statement is the first of a recorded session, which starts with a new connection.
     pub const OPENS: u8 = 1;
@@ -41,15 +42,17 @@ pub struct Statement<'a> {
     pub pause_ns: u64,
     /// Kind of the transaction.
     pub kind: u32,
-    /// Number of the statement's place (a statement of a kind of transaction), which is counted and timed separately.
+    /// Index of the statement's template among the templates of all kinds of transactions. Statements are counted and
+    /// timed separately for each template.
     pub place: u32,
-    /// Name of the prepared statement; empty for the unnamed statement and for the simple protocol.
+    /// Name of the prepared statement. Empty for the unnamed statement and for the simple protocol.
     pub name: &'a [u8],
     pub text: &'a [u8],
-    /// Number of parameters. The next field contains the parameters as in a Bind message: lengths and values.
+    /// Number of parameters.
     pub parameters: u16,
+    /// Lengths and values of the parameters, as in a Bind message.
     pub values: &'a [u8],
-    /// The bytes that describe keys, which [`super::keys::StatementKeys`] reads; empty without `flag::KEYS`.
+    /// Bytes that describe the keys in the statement ([`super::keys::StatementKeys`]). Empty without `flag::KEYS`.
     pub keys: &'a [u8],
 }
 
@@ -131,7 +134,7 @@ unsafe impl Send for Tape {}
 unsafe impl Sync for Tape {}
 
 impl Tape {
-    /// Maps a file, which must not change while it is mapped.
+    /// Maps a file into memory. The file must not change while it is mapped.
     ///
     /// # Errors
     /// The file cannot be opened or mapped.

@@ -173,7 +173,7 @@ fn each_mode_has_its_own_start() {
         assert_eq!(client.begin(), Step::Send);
         let next = client.reply(&[complete("BEGIN"), message(b'Z', b"T")]);
         match mode {
-            // The clock is far beyond the start of the replay that the test set.
+            // The replay's start lies far in the past, so the statement is due already.
             Mode::Schedule | Mode::Rate | Mode::Fast => assert_eq!(next, Step::Send),
             Mode::Think => assert_eq!(next, Step::Sleep(5)),
         }

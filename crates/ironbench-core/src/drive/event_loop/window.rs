@@ -195,8 +195,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if client.line.is_none() {
             self.start.gone();
             if !self.start.goes_on() && !self.lines.is_empty() {
-                // This was the last client that follows the schedule. The check now ends the clients that wait for
-                // jobs.
+                // This was the last client that follows the schedule. An immediate check ends the clients that
+                // wait for jobs.
                 self.look_at = 0;
             }
         }

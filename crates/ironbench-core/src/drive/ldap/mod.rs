@@ -50,24 +50,26 @@ struct Refused {
 pub struct LdapScript<'p> {
     script: ScriptClient<'p>,
     operations: &'p Operations,
-    /// Source of random letters in values.
+    /// Generates the random letters in values.
     random: Random,
     id: i32,
     awaited: Vec<Awaited<'p>>,
     in_pipeline: bool,
-    /// The search whose entries become variables.
+    /// The search whose entries are stored in variables.
     gathers: Option<&'p Sql>,
     /// Number of entries received so far for the search in progress.
     entries: u64,
     refused: Option<Refused>,
     timed: bool,
-    /// Count of requests, for reconnecting.
+    /// Counts requests, to determine when the client reconnects.
     lifetime: Lifetime,
-    /// The bind that restores the connection's own user; None if the client stays bound as the last user.
+    /// The request that binds the client as the connection's own user again. None if the client stays bound as another
+    /// user.
     own: Option<&'p OwnBind>,
-    /// Whether the client has tried to bind as another user since the last bind as the connection's own user.
+    /// Whether the client has tried to bind as another user, and has not been bound as the connection's own user since
+    /// then.
     is_others: bool,
-    /// Message ID of the pending request that binds as the connection's own user again.
+    /// Message ID of the pending bind as the connection's own user. None if no such bind is pending.
     back: Option<i32>,
 }
 
@@ -98,7 +100,7 @@ impl<'p> LdapScript<'p> {
         }
     }
 
-    /// Sets the bind with which the client becomes the connection's own user again; see
+    /// Sets the request that binds the client as the connection's own user again. See
     /// [`crate::drive::plan::Engine::Ldap`].
     pub fn binding_back(self, own: Option<&'p OwnBind>) -> Self {
         Self { own, ..self }
@@ -273,7 +275,8 @@ impl<'p> LdapScript<'p> {
         }
     }
 
-    /// Handles the answer to the bind as the connection's own user. If that bind failed, the client cannot continue.
+    /// Handles the answer to the bind as the connection's own user. Returns an error if the bind failed, because the
+    /// client cannot continue then.
     fn bound_back(&mut self, message: Message<'_>) -> Result<(), String> {
         if message.tag != op::BOUND {
             return Err(unasked(message));
@@ -297,7 +300,7 @@ fn unasked(message: Message<'_>) -> String {
     }
 }
 
-/// Counts a final answer; `entries` is the number of entries that a search returned before it.
+/// Counts the final answer to an operation. For a search, `entries` is the number of entries that it returned before.
 #[inline]
 fn counted(operation: &Operation, code: i32, entries: u64, answers: &mut Answers) {
     answers.success += u64::from(code == code::SUCCESS);

@@ -4,7 +4,7 @@ use crate::wire::ldap::operation::{Operation, Verb};
 use crate::{Error, Result};
 use pgbench_script::{Gather, Program, Script, Slot, Sql};
 
-/// The variable for a value of an entry.
+/// An attribute whose value is stored in a variable.
 #[derive(Debug)]
 pub struct Gathered {
     /// Name of the attribute, or `dn` for the entry's own name.
@@ -14,7 +14,7 @@ pub struct Gathered {
 
 #[derive(Debug)]
 pub struct Operations {
-    /// Operations and the variables for their entries, by `Sql::id`.
+    /// The operation of each command, and the variables that store values of its entries. Indexed by `Sql::id`.
     each: Vec<(Operation, Vec<Gathered>)>,
 }
 
@@ -22,7 +22,7 @@ impl Operations {
     /// Compiles the operations. `base` completes a DN that ends with a comma.
     ///
     /// # Errors
-    /// Input: a command is not an operation, or stores entries in variables although it returns none.
+    /// Input: a command is not an operation. Or it stores entries in variables, but its operation returns no entries.
     pub fn of(program: &Program, base: &str) -> Result<Self> {
         let each = program.sqls().map(|(script, sql)| one(program, script, sql, base)).collect::<Result<_>>()?;
         Ok(Self { each })

@@ -36,8 +36,8 @@ pub struct Replay {
     pub clients: Vec<Vec<Recorded>>,
 }
 
-/// A recorded operation: nanoseconds since the start of the log, index of the operation, and whether a recorded
-/// connection starts with it.
+/// A recorded operation. The fields are the nanoseconds since the start of the log, the index of the operation, and
+/// whether a recorded connection starts with this operation.
 pub type Recorded = (u64, usize, bool);
 
 impl Replay {
@@ -79,7 +79,7 @@ impl Replay {
     }
 }
 
-/// Returns what is wrong with an operation that has no variables; empty if the operation is valid.
+/// Returns what is wrong with an operation that has no variables. Returns an empty string if the operation is valid.
 pub fn complaint(text: &str) -> String {
     compiled(text, "").err().unwrap_or_default()
 }
@@ -88,7 +88,7 @@ fn compiled(text: &str, base: &str) -> std::result::Result<Operation, String> {
     Operation::compile(&[Piece::Text(text.to_owned())], base)
 }
 
-/// Returns the types of operation that occur; each becomes a kind of transaction.
+/// Returns the types of operation that occur in `operations`. Each type becomes a kind of transaction.
 fn verbs(operations: &[Operation]) -> Vec<Verb> {
     let occurs = |verb: &Verb| operations.iter().any(|operation| operation.verb == *verb);
     VERBS.iter().map(|(_, verb)| *verb).filter(occurs).collect()
@@ -104,21 +104,22 @@ struct Replayer<'p> {
     operations: &'p [Operation],
     /// The verb of each kind.
     verbs: &'p [Verb],
-    /// Source of random letters in values.
+    /// Generates the random letters in values.
     random: Random,
     /// The start of the log on the local monotonic clock.
     origin: u64,
     /// Index in `recorded` of the next operation, or of the one in progress.
     at: usize,
     under_way: bool,
-    /// Whether the open connection represents the recorded connection of the next operation.
+    /// Whether the open connection can be used for the next operation. False if that operation starts another recorded
+    /// connection.
     connected: bool,
     id: i32,
     /// Number of entries that the search in progress has returned so far.
     entries: u64,
-    /// The bind that restores the connection's own user; see [`crate::drive::plan::Engine::Ldap`].
+    /// The request that binds the client as the connection's own user again. See [`crate::drive::plan::Engine::Ldap`].
     own: Option<&'p OwnBind>,
-    /// Whether the last bind as another user succeeded. None once the connection is bound as its own user again.
+    /// Whether the last bind as another user succeeded. None if the client is bound as the connection's own user.
     bound: Option<bool>,
 }
 
@@ -173,7 +174,7 @@ impl<'p> Replayer<'p> {
         self.id = self.id.checked_add(1).unwrap_or(super::FIRST_ID);
     }
 
-    /// Continues after received messages: waits for further messages, or ends the operation.
+    /// Returns the next step after messages were read. `done` is the result of `read`.
     fn over(&mut self, done: std::result::Result<Option<bool>, String>, tally: &mut Tally) -> Step {
         match done {
             Ok(None) => Step::Receive,
@@ -191,7 +192,8 @@ impl<'p> Replayer<'p> {
         Step::Ended(Ending { kind, well, retries: 0 })
     }
 
-    /// Handles all complete messages received. When the operation has ended, returns whether it succeeded.
+    /// Handles all complete messages received. Returns None while the operation is incomplete. When the operation has
+    /// ended, returns whether it succeeded.
     fn read(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> std::result::Result<Option<bool>, String> {
         let received = mailbox.inbox.bytes();
         let (mut input, mut over) = (received, None);
@@ -244,7 +246,8 @@ fn meanwhile(mailbox: &Mailbox) -> Step {
     }
 }
 
-/// Whether the bind as the connection's own user has been answered. If that bind failed, the client cannot continue.
+/// Returns whether the bind as the connection's own user has been answered. Returns an error if the bind failed,
+/// because the client cannot continue then.
 fn bound_back(id: i32, own: &OwnBind, mailbox: &mut Mailbox) -> std::result::Result<bool, String> {
     let received = mailbox.inbox.bytes();
     let mut input = received;

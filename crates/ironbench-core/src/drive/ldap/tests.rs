@@ -46,12 +46,13 @@ fn own(user: &str) -> OwnBind {
     OwnBind::of(&serde_json::from_str(&text).unwrap()).unwrap()
 }
 
-/// Runs `text`; each item of `answers` arrives before one step. Returns the steps and the counts.
+/// Runs the script `text`. Each item of `answers` arrives before one step. Returns the steps and the counts.
 fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     run_as(None, text, answers)
 }
 
-/// Runs `text` like `run`, with a client that binds as its own user again after a bind as another user.
+/// Does the same as `run`. If `own` is given, the client binds as its own user again after it has bound as another
+/// user.
 fn run_as(own: Option<&OwnBind>, text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     let (plan, control, program) = (plan(), Control::new(), program(text));
     let shares = crate::drive::crew::shares(1, 1);
@@ -163,7 +164,7 @@ fn after_a_bind_as_somebody_else_the_connection_is_its_own_users_again() {
     let (admin, nobody) = (own("cn=admin"), own(""));
     let well = [answer(100, op::BOUND, 0), answer(101, op::BOUND, 0), answer(102, 0x6b, 0)];
     assert_eq!(run_as(Some(&admin), text, &well).0, [Step::Send, Step::Send, Step::Send, WELL]);
-    // After a failed bind the connection is anonymous, so the client must also bind again (RFC 4513, 4).
+    // A failed bind leaves the connection anonymous, so the client must bind again (RFC 4513, 4).
     let badly = [answer(100, op::BOUND, 49), answer(101, op::BOUND, 0)];
     assert_eq!(run_as(Some(&admin), text, &badly).0, [Step::Send, Step::Send, BADLY]);
     let refused = [answer(100, op::BOUND, 0), answer(101, op::BOUND, 49)];
@@ -225,7 +226,7 @@ proptest! {
         stream[at % length] = byte;
         stream.extend(bytes);
         let pieces: Vec<_> = stream.chunks(size).map(<[u8]>::to_vec).collect();
-        // A client that has ended or whose connection is broken gets no further calls.
+        // The client is not called again when it has ended or its connection is broken.
         for count in 0..=pieces.len() {
             let (steps, _) = run("search dc=x?cn?sub?(a=b)\n\\aset\nsearch dc=x;", &pieces[..count]);
             if !matches!(steps.last().unwrap(), Step::Receive | Step::Send) {

@@ -1,10 +1,11 @@
 //! Runs scripts on MySQL and MariaDB: each command becomes a packet, and its reply determines how the script continues.
 //!
-//! Deadlocks,
-//! lock wait timeouts and MariaDB's "record has changed" are retried like serialization failures on PostgreSQL.
-//! An open transaction is rolled back, and the whole transaction runs again with the same variables and random numbers.
-//! The limit is `max_tries` attempts. After any other error the transaction is rolled back and counts as failed.
-//! The client then continues with its next transaction.
+//! Deadlocks, lock wait timeouts and MariaDB's "record has changed" are retried like serialization failures on
+//! PostgreSQL. An open transaction is rolled back, and the whole transaction runs again with the same variables and
+//! random numbers. The limit is `max_tries` attempts.
+//!
+//! After any other error, the transaction is rolled back and counts as failed. The client then continues with its next
+//! transaction.
 
 mod reply;
 mod request;
@@ -28,11 +29,12 @@ use request::Requests;
 #[derive(Debug, Clone, Copy)]
 enum Doing<'p> {
     Script,
-    /// The first use of a command was sent: the server prepares it before it runs.
+    /// A Prepare was sent, because the command is used for the first time. The command runs when it is prepared.
     Prepare(&'p Sql),
-    /// The prepared statement of a command that cannot be executed was closed. The server does not reply to that.
+    /// The command cannot be executed, so a request to close its prepared statement was sent. The server does not reply
+    /// to it.
     Close(&'p Sql),
-    /// A ROLLBACK was sent after a failure. After it, the transaction is retried or has failed.
+    /// A ROLLBACK was sent after a failure. If `repeat`, the transaction is then retried. Otherwise it has failed.
     RollBack {
         repeat: bool,
     },
@@ -47,19 +49,19 @@ pub struct MysqlScript<'p> {
     /// Whether each statement is timed.
     timed: bool,
     sent: u64,
-    /// Count of transactions, for reconnecting.
+    /// Counts transactions, to determine when the client reconnects.
     lifetime: Lifetime,
 }
 
-/// Whether a retry may succeed after this error, which is "record has changed", a lock wait timeout or a deadlock.
-/// "Record has changed" occurs with MariaDB's `innodb_snapshot_isolation`.
+/// Whether a retry may succeed after this error. Such errors are deadlocks, lock wait timeouts and "record has
+/// changed", which occurs with MariaDB's `innodb_snapshot_isolation`.
 fn is_retryable(error: &ServerError) -> bool {
     matches!(error.number, 1020 | 1205 | 1213)
 }
 
-/// Whether the server closes the connection after this error. The server is shutting down (1053), or the session was
-/// killed (1927 in MariaDB, 3169 in MySQL) or idle for too long (4031). Source: MySQL 8.4 Error Message Reference;
-/// MariaDB, "Error Codes".
+/// Whether the server closes the connection after this error. The server is shutting down (1053), the session was
+/// killed (1927 in MariaDB, 3169 in MySQL), or the session was idle for too long (4031). Source: MySQL 8.4 Error
+/// Message Reference; MariaDB, "Error Codes".
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1927 | 3169 | 4031)
 }
@@ -68,8 +70,8 @@ fn ends_session(error: &ServerError) -> bool {
 const NOT_PREPARABLE: u16 = 1295;
 
 impl<'p> MysqlScript<'p> {
-    /// Creates a client. `given`: the variables that are set with `-D`. `cached`: whether the server omits column
-    /// descriptions that have not changed.
+    /// Creates a client. `given` contains the variables that are set with `-D`. `cached` is true if the server omits
+    /// column descriptions that have not changed.
     pub fn new(
         mut script: ScriptClient<'p>,
         protocol: Protocol,
@@ -79,7 +81,8 @@ impl<'p> MysqlScript<'p> {
         timed: bool,
         reconnect: u64,
     ) -> Self {
-        // A variable that the user defines as an integer is sent as an integer, as it would be in the SQL text.
+        // If the user defines a variable as an integer, its value is sent as an integer. It would also be an integer in
+        // the SQL text.
         for (name, text) in given {
             if let Some(slot) = script.program.symbols.get(name)
                 && let Ok(number) = text.parse::<i64>()
@@ -275,7 +278,7 @@ impl Transaction for MysqlScript<'_> {
         match self.reply.read(mailbox, &mut self.script.variables, tally) {
             Ok(Progress::Answered) => self.answered(mailbox, tally),
             Ok(Progress::More) => Step::Receive,
-            // A script cannot provide a file, so an empty one is sent, which ends the reply.
+            // A script cannot provide a file. An empty file is sent instead, which ends the reply.
             Ok(Progress::WantsFile(sequence)) => {
                 mailbox.outbox.clear();
                 frontend::packet(&mut mailbox.outbox, sequence, |_| {});

@@ -46,16 +46,17 @@ pub struct Reply<'p> {
     next: Next,
     /// Whether the session has an open transaction, as of the last reply.
     pub in_transaction: bool,
-    /// Whether a failed statement may have opened a transaction, because the session is not known to use autocommit.
-    /// Error packets do not contain the status flags that would show it.
+    /// Whether a failed statement may have opened a transaction. This is possible unless the session is known to use
+    /// autocommit. Error packets do not contain the status flags that would show it.
     opens_by_itself: bool,
-    /// The command whose rows become variables.
+    /// The command whose rows are stored in variables.
     gathers: Option<&'p Sql>,
-    /// Whether rows are stored only at the end. With combined queries, `\gset` uses only the row of the last query. A
-    /// row is therefore kept until the next query or the end.
+    /// Whether rows are stored in variables only later. With combined queries, `\gset` uses only the row of the last
+    /// query. A row is therefore kept until the next query or the end of the command.
     holds: bool,
     held: Vec<u8>,
-    /// The columns of each command as last described, by `Sql::id`.
+    /// The result columns of each command, as the server last described them, and their variables. Indexed by
+    /// `Sql::id`.
     gathered: Vec<Gathered>,
     /// Whether the rows of the reply have the binary format.
     binary: bool,
@@ -100,7 +101,7 @@ impl<'p> Reply<'p> {
         *self = Self::new(self.statements, self.cached);
     }
 
-    /// Expects the reply to `sql`; `binary` if it was sent as a prepared statement.
+    /// Prepares for the reply to `sql`. `binary` is true if `sql` was sent as a prepared statement.
     #[inline]
     pub fn expect(&mut self, sql: &'p Sql, binary: bool) {
         (self.gathers, self.holds) = match sql.gather {
@@ -133,7 +134,7 @@ impl<'p> Reply<'p> {
         self.wanted_file = false;
     }
 
-    /// Whether a transaction is or may be open after a failed command, and must be rolled back.
+    /// Whether a transaction may be open after a failed command. If so, it must be rolled back.
     pub fn may_be_in_transaction(&self) -> bool {
         self.in_transaction || self.opens_by_itself
     }
@@ -152,7 +153,7 @@ impl<'p> Reply<'p> {
         self.prepared.take().expect("asked once, after the answer")
     }
 
-    /// Returns the error if `\gset` did not get exactly one row, or the command requested a file.
+    /// Returns an error if `\gset` did not get exactly one row, or if the command requested a file.
     #[inline]
     pub fn gather_fault(&mut self) -> Option<String> {
         if std::mem::take(&mut self.wanted_file) {
@@ -166,7 +167,8 @@ impl<'p> Reply<'p> {
         }
     }
 
-    /// Returns the server's last message before it ended the session. It may follow a reply directly and be unread.
+    /// Returns the server's last message before it ended the session. Unread bytes are also parsed, because the message
+    /// may directly follow a reply.
     pub fn last_words(&mut self, mailbox: &Mailbox) -> Option<String> {
         let mut input = mailbox.inbox.bytes();
         let mut words = self.error.take().map(|error| error.to_string());
@@ -311,7 +313,8 @@ impl<'p> Reply<'p> {
         self.store(body, variables)
     }
 
-    /// Stores the last row in variables, once the server has answered all statements of the command without an error.
+    /// Stores the last row in variables. Called when the server has answered all statements of the command without an
+    /// error.
     #[cold]
     fn release(&self, variables: &mut Variables) -> Result<(), Malformed> {
         if self.error.is_none() && self.last_rows == 1 { self.store(&self.held, variables) } else { Ok(()) }

@@ -10,9 +10,9 @@ use pgbench_script::{Given, Program, Slot, Sql, Symbols, Value, Variables};
 /// Texts of a program's statements, shared by all clients.
 #[derive(Debug)]
 pub struct Statements {
-    /// Texts by `Sql::statement`, with `?` for each variable.
+    /// Text of each statement, with `?` for each variable. Indexed by `Sql::statement`.
     texts: Vec<String>,
-    /// Whether each statement ends a transaction without a commit, by `Sql::id`.
+    /// Whether each statement ends a transaction without a commit. Indexed by `Sql::id`.
     rollbacks: Vec<bool>,
     symbols: Arc<Symbols>,
 }
@@ -63,8 +63,7 @@ enum Standing {
     },
     /// The server cannot prepare the statement.
     Plain,
-    /// The server has prepared the statement, but found this number of parameters, which differs from the number in the
-    /// script.
+    /// The server has prepared the statement, but it found this number of parameters. The script has another number.
     Unfit(u16),
 }
 
@@ -73,7 +72,7 @@ enum Standing {
 pub struct Requests<'p> {
     protocol: Protocol,
     statements: &'p Statements,
-    /// States of the statements, by `Sql::statement`.
+    /// State of each statement. Indexed by `Sql::statement`.
     standing: Vec<Standing>,
 }
 
@@ -98,7 +97,7 @@ impl<'p> Requests<'p> {
     }
 
     pub fn prepared(&mut self, sql: &Sql, statement: u32) {
-        // NULL means that no value of the parameter has been sent yet.
+        // The type NULL means that no value of the parameter has been sent yet.
         let kinds = vec![kind::NULL; sql.parameters.len()];
         self.standing[sql.statement] = Standing::Prepared { statement, kinds };
     }
@@ -107,7 +106,7 @@ impl<'p> Requests<'p> {
         self.standing[sql.statement] = Standing::Unfit(found);
     }
 
-    /// Returns why a statement that the server has prepared cannot be executed.
+    /// Returns why a prepared statement cannot be executed. Returns None if it can be executed.
     #[inline]
     pub fn misfit(&self, sql: &Sql) -> Option<String> {
         let Standing::Unfit(found) = self.standing[sql.statement] else { return None };

@@ -1,10 +1,11 @@
 //! Runs scripts on PostgreSQL: each command becomes a message, and its reply determines how the script continues.
 //!
 //! Serialization failures and deadlocks are retried as in pgbench. An open transaction block is rolled back, and the
-//! whole transaction runs again with the same variables and random numbers. The limit is `max_tries` attempts. After
-//! any other error the transaction block is rolled back and the transaction counts as failed. The client then continues
-//! with its next transaction, unless the error occurred in the first second and must end the trial. In pgbench, such an
-//! error ends the client, so the load decreases without notice.
+//! whole transaction runs again with the same variables and random numbers. The limit is `max_tries` attempts.
+//!
+//! After any other error, the transaction block is rolled back and the transaction counts as failed. If the error
+//! occurs in the first second, it may end the trial. Otherwise the client continues with its next transaction. pgbench
+//! behaves differently: the error ends the client, so the load decreases without notice.
 
 mod reply;
 mod request;
@@ -27,7 +28,7 @@ use request::Requests;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     Script,
-    /// A ROLLBACK was sent after a failure. After it, the transaction is retried or has failed.
+    /// A ROLLBACK was sent after a failure. If `repeat`, the transaction is then retried. Otherwise it has failed.
     RollBack {
         repeat: bool,
     },
@@ -40,12 +41,12 @@ pub struct PostgresScript<'p> {
     doing: Doing,
     /// Whether a pipeline is open. If so, commands accumulate in the outbox until the pipeline ends.
     pipeline: bool,
-    /// Index, in the script, of each command accumulated in the pipeline.
+    /// The commands accumulated in the pipeline, as indexes in the script.
     gathered: Vec<usize>,
     /// Whether each statement is timed.
     timed: bool,
     sent: u64,
-    /// Count of transactions, for reconnecting.
+    /// Counts transactions, to determine when the client reconnects.
     lifetime: Lifetime,
 }
 
@@ -155,7 +156,7 @@ impl<'p> PostgresScript<'p> {
     #[cold]
     fn failed(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let (error, completed) = self.reply.take_error().expect("called when there is one");
-        // In a pipeline, the failed command is the first that was not completed.
+        // In a pipeline, the failed command is the first one that was not completed.
         let at = self.gathered.get(completed).copied().unwrap_or(self.script.at());
         self.gathered.clear();
         let hint = if error.hint.is_empty() { String::new() } else { format!("; hint: {}", error.hint) };

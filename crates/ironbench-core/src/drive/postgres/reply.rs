@@ -30,19 +30,19 @@ pub struct Reply<'p> {
     pub standing: Standing,
     /// Number of ReadyForQuery messages still expected.
     awaited: u32,
-    /// Number of commands that must complete before the last ReadyForQuery, unless one fails.
+    /// Number of commands that complete before the last ReadyForQuery if no command fails.
     commands: usize,
-    /// The command whose rows become variables.
+    /// The command whose rows are stored in variables.
     gathers: Option<&'p Sql>,
     columns: Vec<Option<Slot>>,
-    /// Whether rows are stored only at the end. With combined queries, `\gset` uses only the row of the last query. A
-    /// row is therefore kept until the next query or the end.
+    /// Whether rows are stored in variables only later. With combined queries, `\gset` uses only the row of the last
+    /// query. A row is therefore kept until the next query or the end of the command.
     holds: bool,
     held: Vec<u8>,
     /// Number of rows of the statement that is being answered.
     rows: u64,
     last_rows: u64,
-    /// The first error in the awaited replies, with the number of commands that were completed before it.
+    /// The first error in the awaited replies, and the number of commands that had completed before it.
     error: Option<Box<(ServerError, usize)>>,
     completed: usize,
     fatal: Option<String>,
@@ -69,7 +69,7 @@ impl<'p> Reply<'p> {
         }
     }
 
-    /// Expects the replies to `sql`, sent as its own group.
+    /// Prepares for the replies to `sql`, which was sent as a separate group of messages.
     #[inline]
     pub fn expect(&mut self, sql: &'p Sql) {
         (self.gathers, self.holds) = match sql.gather {
@@ -83,18 +83,18 @@ impl<'p> Reply<'p> {
         self.commands = 1;
     }
 
-    /// Expects the replies to a group whose rows are discarded.
+    /// Prepares for the replies to a group of messages whose rows are discarded.
     pub fn expect_group(&mut self) {
         (self.gathers, self.holds) = (None, false);
         self.awaited += 1;
     }
 
-    /// Sets how many commands the awaited groups contain.
+    /// Sets the number of commands in the awaited groups.
     pub fn expect_commands(&mut self, commands: usize) {
         self.commands = commands;
     }
 
-    /// Drops the expected replies, whose requests were never sent.
+    /// Drops the expected replies, because their requests were never sent.
     pub fn forget_expected(&mut self) {
         self.awaited = 0;
     }
@@ -103,12 +103,13 @@ impl<'p> Reply<'p> {
         self.error.is_some()
     }
 
-    /// Takes the first error, with the number of awaited commands that were completed before it.
+    /// Takes the first error, and the number of commands that had completed before it.
     pub fn take_error(&mut self) -> Option<(ServerError, usize)> {
         self.error.take().map(|error| *error)
     }
 
-    /// Returns the server's last message before it ended the session. It may follow a reply directly and be unread.
+    /// Returns the server's last message before it ended the session. Unread bytes are also parsed, because the message
+    /// may directly follow a reply.
     pub fn last_words(&mut self, mailbox: &Mailbox) -> Option<String> {
         let mut input = mailbox.inbox.bytes();
         while let Ok(Some(message)) = self.framer.next(&mut input, Rows::Skip) {
@@ -119,8 +120,8 @@ impl<'p> Reply<'p> {
         self.fatal.take()
     }
 
-    /// Remembers an error that ends the session, which is any error above severity ERROR. A crash or an immediate
-    /// shutdown is reported as a warning of class 57P.
+    /// Remembers an error that ends the session. Every error above severity ERROR ends it. So does a crash or an
+    /// immediate shutdown, which the server reports as a warning of class 57P.
     fn listen(&mut self, said: &ServerError) {
         if matches!(said.severity.as_str(), "FATAL" | "PANIC") || said.sqlstate.starts_with("57P") {
             self.fatal.get_or_insert_with(|| said.to_string());
@@ -261,7 +262,7 @@ impl<'p> Reply<'p> {
         self.store(body, variables)
     }
 
-    /// Stores the kept row when the whole command has been answered.
+    /// Stores the kept row in variables. Called when the whole command has been answered.
     #[cold]
     fn release(&self, variables: &mut Variables) -> Result<(), Malformed> {
         if self.error.is_none() && self.last_rows == 1 { self.store(&self.held, variables) } else { Ok(()) }

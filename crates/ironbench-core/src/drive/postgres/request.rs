@@ -10,7 +10,7 @@ use pgbench_script::{Command, Program, Slot, Sql, Symbols, Variables};
 /// Names of a program's prepared statements, shared by all clients.
 #[derive(Debug)]
 pub struct Statements {
-    /// Names by `Sql::statement`.
+    /// Name of each statement. Indexed by `Sql::statement`.
     names: Vec<String>,
     symbols: Arc<Symbols>,
 }
@@ -34,9 +34,10 @@ impl Statements {
 pub struct Requests<'p> {
     protocol: Protocol,
     statements: &'p Statements,
-    /// Whether a Parse of each statement was sent and has not failed, by `Sql::statement`.
+    /// Whether a Parse of each statement was sent and has not failed. Indexed by `Sql::statement`.
     prepared: Vec<bool>,
-    /// Parse messages that were sent and are not yet acknowledged, each with its group (the messages up to a Sync).
+    /// Parse messages that were sent and are not yet acknowledged, each as its group and its statement. A group
+    /// consists of the messages up to a Sync.
     parsing: VecDeque<(u64, usize)>,
     /// Number of groups sent.
     sent: u64,
@@ -61,7 +62,8 @@ impl<'p> Requests<'p> {
         self.statements.symbols.get(name)
     }
 
-    /// Ends a COPY that was refused. The Sync sent with the command does not count while the server awaits data.
+    /// Ends a COPY, because a script cannot provide its data. A second Sync is necessary, because a server that waits
+    /// for data ignores the Sync that was sent with the command.
     pub fn refuse_copy(&self, out: &mut Vec<u8>) {
         frontend::copy_fail(out, "a script cannot copy");
         if self.protocol != Protocol::Simple {
@@ -70,7 +72,7 @@ impl<'p> Requests<'p> {
     }
 
     /// Appends a command without the end of its group. The messages are the same as those of libpq (`PQsendQueryGuts`
-    /// in fe-exec.c). Describe is included, although most results are discarded, so that the server does the same work
+    /// in fe-exec.c). They include a Describe, although most results are discarded. The server thus does the same work
     /// as with pgbench.
     #[inline]
     pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) {
@@ -95,7 +97,7 @@ impl<'p> Requests<'p> {
         frontend::execute(out);
     }
 
-    /// Ends the group of a command that is sent on its own.
+    /// Ends the group of messages of a command that is not in a pipeline.
     #[inline]
     pub fn end_command(&mut self, out: &mut Vec<u8>) {
         if self.protocol != Protocol::Simple {
@@ -109,7 +111,7 @@ impl<'p> Requests<'p> {
         self.sent += 1;
     }
 
-    /// Prepares the statement in the message that first uses it, which saves a round trip.
+    /// Appends a Parse for the statement. It is sent together with the statement's first use, which saves a round trip.
     #[cold]
     fn prepare(&mut self, sql: &Sql, out: &mut Vec<u8>) {
         frontend::parse(out, &self.statements.names[sql.statement], &sql.text);
@@ -122,7 +124,8 @@ impl<'p> Requests<'p> {
         self.parsing.pop_front();
     }
 
-    /// Handles a ReadyForQuery: a Parse of this group that was not acknowledged has failed or was skipped.
+    /// Handles a ReadyForQuery, which ends the replies to a group. If a Parse of this group was not acknowledged, it
+    /// has failed or was skipped. Its statement is then not prepared.
     #[inline]
     pub fn group_answered(&mut self) {
         while let Some(&(group, id)) = self.parsing.front()
@@ -134,7 +137,7 @@ impl<'p> Requests<'p> {
         self.answered += 1;
     }
 
-    /// Forgets messages that were dropped before they were sent.
+    /// Forgets Parse messages that were dropped before they were sent.
     pub fn forget_unsent(&mut self) {
         for (_, id) in self.parsing.drain(..) {
             self.prepared[id] = false;

@@ -1,4 +1,4 @@
-//! Tests of clients of blocking engines: how calls are measured while they run.
+//! Tests of clients of blocking engines. Calls may be in progress when the window opens or closes.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::measure::clock::{self, MILLISECOND, SECOND};
 use crate::wire::library::{Answer, Library, Parameter, Trouble};
 use pgbench_script::Sql;
 
-/// A library that computes without pause from its first call until this instant.
+/// A library whose calls compute until this instant without pause.
 struct Computing(u64);
 
 impl Library for Computing {
@@ -48,7 +48,7 @@ fn cpu_time_is_that_of_the_window_though_a_call_lasts_from_before_it_until_after
     assert!(cpu_s < whole_s, "{cpu_s} s is the time of the call");
 }
 
-/// A remote library that loses its connection in the call with this number.
+/// A remote library that loses its connection after this number of calls.
 struct Breaking(u64);
 
 impl Library for Breaking {

@@ -15,7 +15,8 @@ fn two_are_stuck(plan: Plan) -> Plan {
 
 #[test]
 fn every_transaction_due_in_the_window_is_done_unfinished_or_not_started() {
-    // Two clients that need 30 ms per transaction cannot reach 200 per second: most transactions wait, and are counted.
+    // Two clients that need 30 ms per transaction cannot reach 200 transactions per second. Most transactions do not
+    // start in time, but they are counted.
     let outcome = run(&open(200.0, 30_000_000, plan(2, 1, Stop::DurationS(0.5))));
     let summary = outcome.summary;
     assert_eq!(summary.due, Some(100));

@@ -14,7 +14,8 @@ use crate::drive::script::{Action, Clients};
 use crate::drive::{Control, crew::Orders, crew::shares, drive};
 use crate::measure::{Tally, clock};
 
-/// A source whose two customers alternate. A waiting client answers every second request, 20 ms later.
+/// A source of jobs. Two of its clients alternate between the scripts `plain` and `asks`. 20 ms after each `asks`, a
+/// client that waits for jobs runs `answers`.
 struct Echo {
     waiting: usize,
     due: Mutex<VecDeque<u64>>,
@@ -101,7 +102,7 @@ impl Role for Person<'_> {
 }
 
 fn echo_plan(threads: usize, stop: Stop) -> Plan {
-    // A job whose inputs are not set would divide by zero.
+    // The script divides by an input of the job. If the input is not set, the division fails.
     let text = "\\set tenth 10 / :number\nSELECT :tenth;\n";
     let scripts = ["plain", "asks", "answers"].map(|name| script(name, text, 1)).into();
     Plan { scripts, ..plan(2, threads, stop) }
@@ -113,7 +114,8 @@ fn a_source_of_jobs_chooses_transactions_and_who_waits_answers_when_work_is_due(
         let echo = Echo::new(2);
         let plan =
             Plan { engine: Engine::Null { service_ns }, max_tries: 3, ..echo_plan(threads, Stop::DurationS(0.3)) };
-        // A client without think time sends more requests than two clients can answer.
+        // The think time is necessary. Without it, the clients would send more requests than two waiting clients can
+        // answer.
         let think = Schedule::Closed { think_time_s: 0.001 };
         let outcome = drive(&Plan { schedule: think, ..plan }, Some(&echo), &Control::new(), &mut || true).unwrap();
         let done: Vec<_> = outcome.summary.scripts.iter().map(|script| script.transactions).collect();

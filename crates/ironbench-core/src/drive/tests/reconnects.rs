@@ -22,8 +22,8 @@ fn with_client(text: &str, act: impl FnOnce(&Program, &Clients)) {
     act(&program, &Clients::new(&program, &orders));
 }
 
-/// Runs transactions that do not reconnect, then one that requests a reconnect, then one after the reconnect. Returns
-/// the first byte that each transaction sent.
+/// Runs three transactions. The client requests a reconnect after the second one. Returns the first byte that each
+/// transaction sent.
 fn begins<X: Transaction>(mut client: X, mut answer: impl FnMut(&mut Mailbox), first: usize) -> [u8; 3] {
     let (mut mailbox, mut tally) = (Mailbox::default(), Tally::new(1));
     let mut transact = |client: &mut X| {

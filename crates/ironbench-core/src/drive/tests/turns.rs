@@ -1,4 +1,4 @@
-//! Tests of trials in turns on the null engine: trials end that would otherwise hang, or that must end at once.
+//! Tests of trials in turns on the null engine. Trials must not hang, and some must end at once.
 
 use std::time::{Duration, Instant};
 
@@ -48,8 +48,8 @@ fn a_caller_who_gave_up_waiting_is_told_at_once_whether_the_trial_is_over() {
     });
 }
 
-/// Runs a turn of 50 ms on these CPUs, starting `after` the clients have connected. Stops a trial that has not ended
-/// after 5 s.
+/// Runs one turn of 50 ms on these CPUs. The turn starts `after` all clients have connected and this time has passed.
+/// Stops a trial that has not ended after 5 s.
 fn of_one_turn(plan: &Plan, after: Duration, cpus: Vec<usize>) -> Summary {
     let control = Control::new();
     control.turns.ask();

@@ -9,7 +9,7 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag][..], &length.to_be_bytes()[..], body].concat()
 }
 
-/// Returns the reply to a statement that returns these rows of one column.
+/// Returns the reply to a statement with one result column. Each of `values` is a row.
 fn rows(column: &str, values: &[&str]) -> Vec<u8> {
     let described = [&[0, 1][..], column.as_bytes(), &[0; 19][..]].concat();
     let mut answer = message(tag::ROW_DESCRIPTION, &described);
@@ -21,7 +21,8 @@ fn rows(column: &str, values: &[&str]) -> Vec<u8> {
     answer
 }
 
-/// Returns the values of `a` and `b` after `text` was answered with `answers`, and the error about the rows.
+/// Returns the values of `a` and `b` after `text` was answered with `answers`. Also returns the error if the number of
+/// rows is wrong.
 fn gathered(text: &str, answers: &[Vec<u8>]) -> (String, String, Option<String>) {
     let text = format!("\\set a 1\n\\set b 2\n{text}\n");
     let program = Program::compile(&[Source { name: "s".into(), text, weight: 1 }], &[]).unwrap();
