@@ -1,5 +1,5 @@
-"""Measures trials and stores their records. A bench runs the engine: either one engine for all trials, or a new engine
-for each trial."""
+"""Measures trials and stores their records. A bench is the environment of trials. It starts the engine once for all
+trials, or anew for each trial."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from ironbench.trial.load.source import DataSource
 
 @dataclass(frozen=True, slots=True)
 class OpenResources:
-    """What an experiment keeps open from its first trial to its last."""
+    """Resources that stay open from the first trial of an experiment to its last."""
 
     store: Store
     printer: Printer
@@ -96,8 +96,8 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class SharedEngineBench:
-    """A bench whose engine keeps running: each trial starts from the previous trial's data, with dead tuples
-    removed."""
+    """A bench whose engine keeps running. Each trial uses the data that the previous trial left behind. Dead tuples are
+    removed before each trial."""
 
     plan: Plan
     session: Session
@@ -202,20 +202,21 @@ class FreshEngineBench:
                     settled = replace(due, notes=prepared)
                     record = measure(plan, session, loaded, settled, self.resources, storage)
             lasting = not setup.system.layout.devices  # an emulated device is removed after its trial
-            # pilots, searches and other extra trials belong to no block
+            # pilots, searches and other additional trials belong to no block, so no trial continues with their data
             if record.status.comparable and lasting and trial.purpose == Purpose.LAB:
                 self.data.kept(setup, trial.block)
         except UnwrittenError:
             raise
         except IronbenchError as error:
-            # the record is stored, but the engine could not be stopped, so no other trial may start on this machine
+            # The trial was recorded, but the engine could not be stopped. No other trial may start on this machine.
             if record is not None:
                 raise
             self.resources.printer.error(error)
             return [failed(plan, trial, self.resources.store, error.note, kept.taken(prepared))]
         finally:
             if lab.every_command and setup.system.layout.data:
-                # Ends this process's use of the directory, because a command may unmount the directory's file system.
+                # One of the following cleanup commands may unmount the file system of the directory, so this process
+                # must not use it.
                 data_dirs.release(Path(setup.system.layout.data))
             kept.leave_trial()
         return [record]
@@ -229,16 +230,16 @@ def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialN
 
 
 def most_connections(plan: Plan) -> int:
-    """Returns the number of connections that a run's engine must accept at the same time, for clients and internal
-    sessions."""
+    """Returns how many connections a run's engine must accept at the same time. Clients and internal sessions are
+    included."""
     workload, options = workloads.get(plan.choice.workload), plan.choice.options
     loads = [trial.cell.load for trial in plan.trials]
     return max(connections(plan.system, load, workload.connections(load.clients, options)) for load in loads)
 
 
 def most_clients(lab: Lab) -> int:
-    """Returns the number of connections that every engine of a lab accepts. It is equal for all, so that only the
-    factors differ."""
+    """Returns how many connections each engine of a lab must accept. The number is the same for all configurations, so
+    that they differ only in the factors."""
     most = 1
     for setup in lab.setups:
         search = setup.search.high if setup.search and setup.search.of == "clients" else 0

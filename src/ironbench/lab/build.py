@@ -41,20 +41,20 @@ class Builder:
 
     declared: DeclaredLab
     machines_needed: bool = True
-    """Whether a cluster must already have a machine for each worker. If not, missing machines are listed in
-    `warnings`."""
+    """Whether it is an error if a cluster has too few machines for its workers. If this is false, `warnings` lists the
+    missing machines."""
     warnings: list[str] = field(default_factory=list)
     secrets: dict[str, Secrets] = field(default_factory=dict)
-    """Credentials by the configuration's name."""
+    """Credentials of each configuration. The key is the configuration's name."""
     hints: dict[str, str] = field(default_factory=dict)
-    """Hints for configurations that cannot be measured here, by the configuration's name."""
+    """Hints for configurations that this machine cannot measure. The key is the configuration's name."""
     _machines: dict[str, int] = field(default_factory=dict)
-    """Number of machines of each Ray cluster, by the cluster's address."""
+    """Number of machines of each Ray cluster. The key is the cluster's address."""
     _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
 
     def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
-        """Builds all setups. Raises InputError. A mistake that several configurations share is reported only once, for
-        the first of them."""
+        """Builds all setups. Raises InputError. If several configurations have the same mistake, it is reported only
+        for the first of them."""
         known: set[tuple[str, str]] = set()
 
         def of(cell: DeclaredCell) -> Setup | None:
@@ -74,8 +74,8 @@ class Builder:
     def setup(self, cell: DeclaredCell) -> Setup:
         """Builds a setup. Raises InputError if the declaration is invalid.
 
-        If the declaration is valid but this machine or engine cannot run it, the result depends on its origin. For a
-        lab file, the setup is returned with the reason in `skipped`. For the command line, InputError is raised.
+        A valid declaration may be impossible on this machine or with this engine. For a lab file, the setup is then
+        returned with the reason in `skipped`. For the command line, InputError is raised.
         """
         file = self.declared.file
         try:
@@ -145,8 +145,8 @@ class Builder:
         return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
 
     def _commands(self, cell: DeclaredCell) -> tuple[Commands, ...]:
-        """Returns the commands that every trial runs, followed by the commands of this configuration's factor values.
-        Raises InputError."""
+        """Returns the user's commands for trials of this configuration. Commands for every trial come first, and those
+        of the configuration's factor values follow. Raises InputError."""
         every = [("trial" if self.declared.file else "run", cell.sections.commands), *cell.added]
         return tuple(one for of, section in every if (one := without_password(commands.read(section, of))))
 
@@ -173,13 +173,13 @@ class Builder:
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))
         system = replace(system, layout=arrange.with_devices(system.layout, mounted))
-        if system.dsn is None:  # ironbench does not change the settings of a server that it did not start
+        if system.dsn is None:  # settings of an existing server are not changed
             system = replace(system, settings=workload.preset(system, choice.options) | system.settings)
         system = _with_zero_latency_devices(system, cuttable=bool(crash))
         asked, of_clients = system, connections(system, load, workload.connections(load.clients, choice.options))
         system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         if choice.data and choice.data.imported and asked.layout.data is None and system.layout.data is not None:
-            # The default directory may contain data of a workload, so the user's data get a separate directory.
+            # The default directory is used for data that workloads generate, so the user's data get a separate one.
             asked = replace(asked, layout=asked.layout.at({"data": f"{system.layout.data}-own"}))
             system, self.secrets[setup.cell.name] = self._validated(asked, of_clients)
         caches.require(system, load)
@@ -252,7 +252,7 @@ class Builder:
             for factor in self.declared.factors
             if any(path[0] in sections for level in factor.levels for path in level.changes)
         ]
-        if self.declared.design == SCREEN:  # all factors vary, so the run's name is clearer
+        if self.declared.design == SCREEN:  # all factors vary, so a list of their values would be too long
             changed = [cell.name]
         own = cell.levels.get("cell", "") if not self.declared.factors else ""
         parts = [cell.sections.system.label, own, *changed]
@@ -278,10 +278,11 @@ def without_password(found: Commands) -> Commands:
 
 
 def _with_zero_latency_devices(system: System, *, cuttable: bool) -> System:
-    """If the system's memory is limited, moves its zero-latency parts to emulated zero-latency devices, because files
-    in memory would count towards the limit. Returns the system unchanged if this machine cannot emulate devices. Raises
-    InputError."""
-    limited = system.memory_total_bytes is not None and "data" not in system.ideal  # ideal data have no limit
+    """Moves zero-latency parts of a system with limited memory from files in memory to emulated zero-latency devices.
+    Files in memory would count towards the limit. Returns the system unchanged if its memory is not limited, or if this
+    machine cannot emulate devices. Raises InputError."""
+    # Memory is not limited if the data are a zero-latency part.
+    limited = system.memory_total_bytes is not None and "data" not in system.ideal
     needed = engines.get(system.engine).ideal_bytes(system) if limited else {}
     if not needed or capability.lacking():
         return system
@@ -410,8 +411,8 @@ def _require_new_connections(system: System, choice: Choice, load: Load) -> None
 
 
 def _require_room(system: System, estimate_bytes: int) -> None:
-    """Raises InputError if the data do not fit. A directory that ironbench created is not checked here, because it may
-    already contain the data; loading checks its space."""
+    """Raises InputError if there is not enough space for the data. Directories that ironbench created are not checked,
+    because they may already contain the data. Their space is checked when data are loaded."""
     data = system.layout.data
     device_bytes = arrange.partition_bytes(system.layout.devices, "data")
     if device_bytes is not None:

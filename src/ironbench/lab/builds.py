@@ -10,15 +10,15 @@ from ironbench.words import listed
 
 
 def differing(systems: Mapping[str, System]) -> str:
-    """Describes which builds have features that the baseline's build lacks, or the reverse; "" if there is no known
-    difference. `systems`: systems by name, starting with the baseline. Example of the result: `15.18 is built with TLS
-    and ICU, 18.4 is not`.
+    """Compares the builds' optional features with those of the baseline's build, and describes the differences. Returns
+    "" if none is known. `systems`: systems by name, starting with the baseline. Example of the result: `15.18 is built
+    with TLS and ICU, 18.4 is not`.
     """
     if not systems:
         return ""
     (baseline, first), *others = systems.items()
     before = engines.get(first.engine).build_features(first) or {}
-    parts: dict[tuple[bool, tuple[str, ...]], str] = {}  # configurations with the same build are listed once
+    parts: dict[tuple[bool, tuple[str, ...]], str] = {}  # systems with the same difference share one text
     for name, other in others:
         after = (engines.get(other.engine).build_features(other) or {}) if other.engine == first.engine else {}
         differ = [feature for feature, built in before.items() if after.get(feature, built) != built]
@@ -35,7 +35,7 @@ def differing(systems: Mapping[str, System]) -> str:
 
 
 def unknown(systems: Mapping[str, System]) -> str:
-    """Returns a note that names the builds whose optional features cannot be read; "" if there are none."""
+    """Returns a note that names the builds whose optional features cannot be read. Returns "" if all can be read."""
     names = [name for name, one in systems.items() if engines.get(one.engine).build_features(one) is None]
     if not names:
         return ""

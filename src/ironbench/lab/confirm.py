@@ -1,7 +1,7 @@
-"""Confirms a screen: compares the factors that matter with the baseline, one at a time and combined, in new blocks.
-
-The blocks form a round with separate interim analyses and verdicts, as in any lab. Their number is chosen to detect the
-smallest effect that the screen found, given the variation between the screen's pairs.
+"""Confirms the results of a screen. New blocks compare the baseline with each factor that matters, and with all of
+these factors together. These blocks have their own interim analyses and verdicts, as in any lab. The number of blocks
+is chosen so that they detect the smallest effect that the screen found. The calculation uses the variation between the
+screen's pairs.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ def secrets_of(lab: Lab, secrets: Mapping[str, Secrets]) -> dict[str, Secrets]:
 
 
 def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[Stage, ...]:
-    """Chooses enough blocks to detect the smallest effect that the screen found, minus one standard error, because
-    effects that were selected for their size are overestimated. The budget may allow fewer blocks.
+    """Chooses enough blocks to detect the smallest effect that the screen found. The effect is first reduced by one
+    standard error, because effects that were selected for their size are overestimated. The budget may allow fewer
+    blocks.
     """
     base = lab.setup(lab.baseline)
     trial_s = base.cell.load.duration_s or USUAL_DURATION_S
@@ -104,14 +105,15 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
             continue
         if not own_length and base.cell.load.duration_s is not None:
             setup = size.of_length(setup, base.cell.load.duration_s)
-        # Uses the baseline's seed. A seed derived from the stored text would differ, because passwords were removed
-        # from it.
+        # The seed is the baseline's. Seeds are usually derived from the lab file, but passwords were removed from its
+        # stored text, so that another seed would result.
         yield replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, seed=base.cell.load.seed)))
 
 
 def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields one configuration for each new value of each factor that matters. If several factors have a better value
-    than the baseline's, also yields a configuration that combines these better values."""
+    """Yields the configurations to compare with the baseline. Each differs from it in one value of one factor that
+    matters. If several factors have a better value than the baseline's, another configuration combines the better
+    values."""
     base = {one.name: one.names[0] for one in declared.factors}
     for one in found.matter:
         for level in (*one.between, one.last):
@@ -122,7 +124,8 @@ def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str
 
 
 def _declared_again(lab: Lab) -> DeclaredLab:
-    """Reads the lab file again if it is unchanged, because the stored text contains no passwords."""
+    """Returns the declared lab. If the lab file is unchanged, it is read again, because the stored text contains no
+    passwords."""
     path, text = Path(lab.file), lab.source
     if path.is_file() and redacted_toml(written := path.read_text(encoding="utf-8")) == lab.source:
         text = written

@@ -33,7 +33,7 @@ class _Left:
     lasting: bool
     """Whether a trial has permanently changed the data since they were restored."""
     reused: bool = False
-    """Whether the current trial started from the data that the previous trial left behind."""
+    """Whether the current trial uses the data that the previous trial left behind."""
     identity: tuple[int, int] | None = None
     """Device and inode of the directory. They show whether a user's command has replaced the directory."""
 
@@ -43,7 +43,7 @@ class LabData:
     requires."""
 
     def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, pool: WorkerPool) -> None:
-        """Loads data that no earlier lab has loaded. Raises InputError if there is not enough space, and
+        """Loads the data, unless an earlier lab has loaded them. Raises InputError if there is not enough space, and
         FailureError."""
         self._method = lab.method
         self._sources: dict[str, DataSource] = {}
@@ -52,7 +52,7 @@ class LabData:
         """State of the data when the current trial started."""
         self._databases = TrialDatabases()
         self._understood = {""}
-        """Checks of the data that the engine has been able to run."""
+        """SQL checks of the user's data that the engine has executed without an error."""
         known: dict[tuple[str, ...], DataSource] = {}
         for setup in lab.setups:
             if setup.skipped:
@@ -98,7 +98,7 @@ class LabData:
         return frequency == "block" and left.block == block and (self._method.restore == "block" or not left.lasting)
 
     def settled(self, setup: Setup, session: Session, restored: TrialNotes) -> TrialNotes:
-        """Adds notes to `restored` after vacuuming data that the previous trial left behind."""
+        """Removes dead tuples if the trial uses the previous trial's data. Returns `restored` with notes about this."""
         protect_directory(setup.system.layout)
         data = setup.choice.data
         if data is not None and data.check not in self._understood:
@@ -110,8 +110,8 @@ class LabData:
         return restored.merge(restore.without_dead_tuples(session, dataset))
 
     def kept(self, setup: Setup, block: int) -> None:
-        """Records that a trial ended normally. Other configurations may then start from the trial's data if the lab
-        allows it."""
+        """Must be called after a trial that ended normally. If the lab allows it, the next trial may use this trial's
+        data."""
         begun = self._begun[place_of(setup)]
         writes = workloads.get(setup.choice.workload).writes(setup.choice.options)
         self._left[place_of(setup)] = replace(
@@ -124,8 +124,8 @@ class LabData:
 
 
 def _most_workers(lab: Lab) -> Load:
-    """Returns the load with the most workers. The number of workers does not change the data, so loading uses the
-    highest number of all configurations."""
+    """Returns the load with the most workers. Data are loaded with this number of workers, because the number does not
+    change the data."""
     return max((setup.cell.load for setup in lab.measurable), key=lambda load: load.workers)
 
 
@@ -136,8 +136,8 @@ def place_of(setup: Setup) -> str:
 
 
 def _at_its_database(setup: Setup) -> Setup:
-    """Returns the setup without session settings in its DSN. Configurations that differ only in session settings share
-    their data."""
+    """Returns the setup with a DSN that has no session settings. Configurations that differ only in session settings
+    then have the same DSN, and share their data."""
     if setup.system.dsn is None:
         return setup
     dsn = engines.get(setup.system.engine).without_session_settings(setup.system.dsn)
@@ -145,7 +145,8 @@ def _at_its_database(setup: Setup) -> Setup:
 
 
 def _identity(place: str) -> tuple[int, int] | None:
-    """Returns device and inode of a directory; None if it is not a directory of this machine."""
+    """Returns the device and inode numbers of a directory. Returns None if the place is not a directory of this
+    machine."""
     try:
         found = Path(place).stat()
     except OSError:
@@ -160,9 +161,8 @@ def protect_directory(layout: Layout) -> None:
 
 
 def content_of(setup: Setup) -> tuple[str, ...]:
-    """Returns a key that is equal for configurations that can start from the same copy of the data.
-
-    Data on a server not started by ironbench cannot be copied.
+    """Returns a key that identifies the initial data of a configuration. Configurations with the same key can use the
+    same copy of the data. Data on a server that ironbench did not start cannot be copied.
     """
     setup = _at_its_database(setup)
     engine = engines.get(setup.system.engine)

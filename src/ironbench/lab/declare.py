@@ -69,8 +69,8 @@ def refuse_in_use(setups: Sequence[Setup]) -> None:
 
 
 def in_use(setups: Sequence[Setup]) -> list[str]:
-    """Lists the conflicts that `refuse_in_use` reports as warnings. A dry run starts no server, and the directory may
-    be free by the time the lab runs."""
+    """Returns warnings about servers that run in directories of these configurations, for a dry run. The servers may
+    have ended when the lab runs, so they are not errors."""
     return list(dict.fromkeys(f"{error}; stop this server before you run the lab" for error in _in_use(setups)))
 
 
@@ -83,8 +83,8 @@ def _in_use(setups: Sequence[Setup]) -> Iterator[InputError]:
 def planned(declared: DeclaredLab, budget_s: float | None = None, *, machines_needed: bool = True) -> Planned:
     """Plans a lab. Impossible configurations are named and skipped.
 
-    Raises InputError if the baseline is impossible or fewer than two configurations remain. Without `machines_needed`,
-    a plan is made even if the lab's cluster does not have enough machines yet.
+    Raises InputError if the baseline is impossible or fewer than two configurations remain. With
+    `machines_needed=False`, the lab's cluster may still lack machines.
     """
     with in_a_file():
         return _planned(declared, budget_s, machines_needed)
@@ -154,7 +154,9 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
 
 
 def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content]) -> Lab:
-    """Returns the lab with the requested method, if its systems can be interleaved. Raises InputError."""
+    """Returns the lab with the method that it will use. If the method `slices` was declared or is the default but is
+    not possible, the lab uses trials and contains the reason. Raises InputError if the declared slice length is not
+    possible."""
     measure = declared.measure
     if measure.method == "trials":
         if measure.slice != "":
@@ -203,7 +205,8 @@ def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], hints: Ma
 
 
 def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
-    """Returns the arguments of `Lab` that contain the lab's commands and their directory. Raises InputError."""
+    """Returns the arguments for `Lab` that concern the user's commands: the commands and the directory in which they
+    run. Raises InputError."""
     limit = declared.commands.command_limit
     pairs = {"commands": (declared.commands.lab, "lab"), "block_commands": (declared.commands.block, "block")}
     found = {name: without_password(commands.of_pair(pair, limit, of)) for name, (pair, of) in pairs.items()}
@@ -263,8 +266,8 @@ def _factors(declared: DeclaredLab, cells: Sequence[DeclaredCell], setups: Seque
 
 
 def _words(factor: VariedFactor, setups: Sequence[Setup]) -> tuple[str, ...]:
-    """Returns the workload's names for the factor's values; empty unless the factor varies exactly one workload option
-    whose values have names."""
+    """Returns the names that the workload gives to the factor's values. Returns an empty tuple if the values have no
+    names, or if the factor varies anything but a single workload option."""
     varied = {path for level in factor.levels for path in level.changes}
     chosen = {setup.cell.levels.get(factor.name, ""): setup.choice for setup in setups}
     of = {one.workload for one in chosen.values()}
@@ -276,8 +279,7 @@ def _words(factor: VariedFactor, setups: Sequence[Setup]) -> tuple[str, ...]:
 
 
 def _refuse_unused_devices(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:
-    """Raises InputError if a declared device is not used in any configuration, because such a device would not be
-    validated."""
+    """Raises InputError if no configuration uses a declared device. Mistakes in such a device would not be noticed."""
     used = {getattr(cell.sections.layout, role) for cell in cells for role in ROLES}
     for name in dict.fromkeys(name for cell in cells for name in cell.sections.devices):
         if name not in used:

@@ -83,8 +83,8 @@ def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> N
 
 
 def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:
-    """Lists the privileges that a configuration needs on an existing server. Each item is a pair: the option or
-    workload that needs the privilege, and the privilege."""
+    """Lists the privileges that a configuration needs on an existing server. Each item names the option or workload
+    that needs a privilege, and the privilege."""
     if setup.system.dsn is None:
         return ()
     workload = workloads.get(setup.choice.workload)
@@ -138,15 +138,15 @@ def refuse_changed(changed: list[str], directory: LabDirectory) -> None:
 
 
 def changed_since_start(differences: Sequence[str]) -> TrialNotes:
-    """Returns the warning for every trial that is measured after something has changed since the lab's start."""
+    """Returns a warning that lists what has changed since the lab's start. All trials from now on get the warning."""
     if not differences:
         return NO_NOTES
     return TrialNotes(warnings=(note("lab-changed", changes=tuple(differences)),))
 
 
 def traced(lab: Lab, directory: str) -> str:
-    """Returns the absolute directory for traces; empty if the user requests none. Raises InputError if no trace would
-    be written."""
+    """Returns the absolute path of the directory for traces. Returns an empty text if the user requests no traces.
+    Raises InputError if no trace would be written."""
     if not directory:
         return ""
     if not any(setup.system.layout.devices for setup in lab.measurable):

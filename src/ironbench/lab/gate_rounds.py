@@ -39,8 +39,7 @@ def adds_blocks(
     judge: Callable[[], gate.Gate],
     printer: Printer,
 ) -> bool:
-    """Adds a round of as many blocks as fit in the policy's time, if the gate is inconclusive.
-
+    """Adds a round of blocks if the gate is inconclusive. The round has as many blocks as fit in the policy's time.
     `judge`: a function that judges the lab in its current state. It is slow, so it is called only if necessary.
     """
     if not policy.more_s or progress.interrupted(records) or not declared(directory.lab()):
@@ -67,8 +66,8 @@ def adds_blocks(
 
 
 def _a_block_s(records: Sequence[Record]) -> float:
-    """Returns the median number of seconds between the starts of two successive blocks. The median excludes loading,
-    searches, pilots and pauses of the lab."""
+    """Returns the median time in seconds from the start of a block to the start of the next block. Loading, searches
+    and pauses of the lab are rare, so they do not affect the median."""
     began: dict[int, float] = {}
     for record in records:
         if record.purpose == Purpose.LAB:

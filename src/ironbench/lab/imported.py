@@ -19,7 +19,8 @@ def require_trust(directory: LabDirectory, lab: Lab) -> None:
 
 
 def would_do(lab: Lab) -> list[str]:
-    """Lists the actions of the lab that affect more than ironbench, each once, as phrases that start with a verb."""
+    """Lists what the lab would do outside of ironbench. Each action is listed once, as a phrase that starts with a
+    verb."""
     return list(dict.fromkeys(_actions(lab)))
 
 

@@ -61,10 +61,9 @@ def measured(schedule: Schedule, bench: Bench, before: Sequence[Record] = ()) ->
 
 
 def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Sequence[Record] = ()) -> list[Record]:
-    """Measures one system: a sweep or a search, then additional trials of the chosen load.
-
-    The engine runs throughout, unless the user's own data are restored for each trial. `before`: records of the same
-    plan, from a run that was interrupted.
+    """Measures one system: first a sweep or a search, then additional trials of the chosen load. If the user's own data
+    are restored for each trial, the engine restarts for each trial; otherwise, it keeps running. `before`: records of
+    an interrupted run with the same plan.
     """
     schedule = _schedule(plan, store, printer)
     if before and schedule.next(before) is None:
@@ -88,7 +87,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             source = snapshot.source_ready(setup, secrets, printer)
             databases = stack.enter_context(closing(TrialDatabases()))
             if plan.system.commands and plan.system.layout.data:
-                # This process leaves the directory, because a command may unmount the directory's file system.
+                # A cleanup command may unmount the file system of the directory, so this process must not use it.
                 stack.callback(data_dirs.release, Path(plan.system.layout.data))
             bench = RestoredDataBench(plan, secrets, source, databases, resources, storage)
         else:
@@ -99,14 +98,14 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
             loaded = load.data_ready(session, plan, printer, pool.copiers(most))
             if "data" in plan.system.ideal and loaded.rows and not loaded.reused:
-                session.restart()  # the size of the engine's cache depends on the data that are present at startup
+                session.restart()  # the engine sizes its cache at startup, by the data that are present
             own.require_check(session, plan.choice.data)
             storage.set_model_timing(on=True)
             how = plan.trials[0].cell.load
             if workloads.get(plan.choice.workload).in_parts(session.engine, plan.choice.options):
                 pool.reach(how, session.target(how.protocol, how.io))
             else:
-                pool.close()  # the workers have loaded the data and are not needed after that
+                pool.close()  # the workers were needed only to load the data
             bench = SharedEngineBench(plan, session, loaded, resources, storage)
         records = measured(schedule, bench, before)
         kept.hurried |= any(record.status is Status.CUT_SHORT for record in records[-1:])
@@ -114,13 +113,13 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
 
 
 def is_over(plan: Plan, store: Store, before: Sequence[Record]) -> bool:
-    """Returns whether a run with these records has nothing left to measure."""
+    """Returns whether these records contain all trials of the run."""
     unheard = StringIO()
     return bool(before) and _schedule(plan, store, Printer(unheard, unheard)).next(before) is None
 
 
 def nothing_ran(records: Sequence[Record]) -> str:
-    """Returns the message for an experiment in which no trial was left to measure. The message is shown before the
+    """Returns the message for an experiment whose trials were all measured before. The message is shown before the
     report."""
     count = sum(record.status is not Status.CUT_SHORT for record in records)
     return f"{counted(count, 'trial')} already measured; no trial was run"
@@ -142,8 +141,9 @@ def conduct(
     no stage is left.
 
     `known`: notes for every record. `forgiven`: ids of failed records to ignore. `traces`: directory for traces of
-    emulated devices; empty for no traces. The caller must have locked the lab's directory. Raises UnwrittenError if a
-    record cannot be stored, and FailureError if trials fail repeatedly or a command of the lab fails.
+    emulated devices, or an empty text for no traces. The caller must have locked the lab's directory. Raises
+    UnwrittenError if a record cannot be stored, and FailureError if trials fail repeatedly or a command of the lab
+    fails.
     """
     before, began_s, spent_s = len(directory.records()), time.monotonic(), 0.0
     while True:
@@ -179,7 +179,7 @@ def _conducted(
     ):
         schedule = Blocks(directory, before, forgiven, printer.say, kept.now, spent_s)
         if not any(_in_parts(setup) for setup in lab.setups):
-            pool.close()  # the workers are not needed after that, as in `run`
+            pool.close()  # as in `run`, the workers were needed only to load the data
         resources = OpenResources(directory.store, printer, kept, pool, live)
         each = FreshEngineBench(lab, secrets, data, resources, known, traces)
         bench: Bench = each if lab.method.slice_s is None else InterleavedBench(each, directory)

@@ -49,8 +49,8 @@ def _each(metric: str, setups: Iterable[Setup], where: str) -> None:
 
 
 def _missing(metric: str, setup: Setup) -> tuple[str, str]:
-    """Returns the reason why this configuration cannot have the metric, and a hint. Both are empty if it can have the
-    metric."""
+    """Returns the reason why trials of this configuration cannot have the metric, and a hint. Returns two empty texts
+    if they can have it."""
     base, part = catalogue.base_name(metric), catalogue.part_of(metric)
     known = catalogue.metric(metric)
     source, only = known.source, known.workloads

@@ -72,9 +72,10 @@ def is_one(lab: Lab) -> bool:
 
 
 def floors(records: Sequence[Record], lab: Lab) -> tuple[Noise, ...]:
-    """Returns the run-to-run variation of every total metric of an A/A lab; empty if there are fewer than six complete
-    blocks. The variation is computed from the standard deviation of log ratios between blocks. More blocks make this
-    estimate more precise, but the variation does not get smaller.
+    """Returns the run-to-run variation of the metrics of an A/A lab. Metrics of parts, such as a single script, are not
+    included. Returns an empty tuple if there are fewer than six complete blocks. The variation is computed from the
+    standard deviation of the log ratio between blocks. With more blocks, the estimate becomes more precise, but not
+    smaller.
     """
     found = findings(records, lab, max((record.stage for record in records), default=1))
     usable = [record for record in records if record.status.comparable]

@@ -16,8 +16,8 @@ from ironbench.plan import blocks
 from ironbench.records import progress
 
 TOLERATED = 1.1
-"""A lab may take up to this many times its budget, because estimates of time are not more precise, and because a plan
-uses the whole budget and leaves no time for waits."""
+"""Maximum time of a lab as a multiple of its budget. It is above 1 because estimates of time are imprecise, and because
+a plan uses the whole budget and leaves no time for waits."""
 
 
 class Pace:
@@ -27,14 +27,14 @@ class Pace:
         self._lab = lab
         self._now = now
         self._took: list[tuple[tuple[str, str], float]] = []
-        """Purpose and configuration of each finished trial, and its seconds. Interleaved trials share their total time
-        equally."""
+        """Purpose, configuration and time in seconds of each finished trial. The time of interleaved trials is divided
+        equally among them."""
         self._current: tuple[tuple[str, str], float] | None = None
-        """Purpose and configuration of the current trial, and the time at which it started."""
+        """Purpose, configuration and start time of the current trial."""
         self._before = 0
         """Number of records when the current trial started."""
         self.remaining_text = ""
-        """Estimated time of the trials until the next interim analysis, including the current one."""
+        """Estimated time until the next interim analysis, in words. The current trial is included."""
 
     def title(self, trial: Trial, records: Sequence[Record]) -> str:
         """Returns a title such as `trial 7 of 24, 12 min left: log=memory, block 2`."""
@@ -86,9 +86,8 @@ def _kind(trial: Trial) -> tuple[str, str]:
 
 
 class Allowance:
-    """Decides whether more trials fit in the budget, judging by the pace of finished trials.
-
-    `now` returns monotonic seconds. `spent_s`: seconds of the budget that were spent earlier.
+    """Decides whether more trials fit in the budget. The decision assumes that they take as long as the finished
+    trials. `now` returns monotonic seconds. `spent_s`: seconds of the budget that were spent earlier.
     """
 
     def __init__(self, budget_s: float | None, now: Callable[[], float] = time.monotonic, spent_s: float = 0.0) -> None:
@@ -102,13 +101,13 @@ class Allowance:
         """Why the lab ends; empty while it may continue."""
 
     def ready(self) -> None:
-        """Marks the end of loading. The time of loading is part of the budget, but it is not included in the pace of
-        trials."""
+        """Must be called when loading has ended. The time of loading is part of the budget, but not of the mean time
+        per trial."""
         self._ready_s = self._now()
 
     def left_s(self, planned_s: float) -> float:
-        """Returns the seconds of the budget that remain for waiting if trials take `planned_s`; at least 0, infinite
-        without a budget."""
+        """Returns how many seconds of the budget are left for waits if the remaining trials take `planned_s`. Returns 0
+        if none are left. Returns infinity if there is no budget."""
         if self._budget_s is None:
             return math.inf
         return max(0.0, TOLERATED * self._budget_s - (self._now() - self._began_s) - planned_s)
@@ -116,8 +115,8 @@ class Allowance:
     def fits(self, trials: int) -> bool:
         if self._budget_s is None or not self.passed:
             return True
-        # The decision is final: after it, trials with observers ran, so the pace of the blocks can no longer be
-        # computed.
+        # The decision is final. Trials with observers have run since then, so the mean time of the trials of blocks is
+        # no longer known.
         if self.reason:
             return False
         spent_s = self._now() - self._began_s

@@ -50,7 +50,7 @@ def require_servers(request: ProfileRequest | None, setups: Iterable[Setup], sec
 
 
 def _owner(pid: int) -> int | None:
-    """Returns the user id of a process; None if the process has ended."""
+    """Returns the user id of a process. Returns None if the process has ended."""
     try:
         return Path(f"/proc/{pid}").stat().st_uid
     except FileNotFoundError:

@@ -113,9 +113,8 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
     @cache
     def like(server: str) -> set[str]:
-        """Returns the keys (`index.alike`) of index rows for this work and these loads on this machine. `server`:
-        machine of the database server. For a server that ironbench did not start, only the records contain this
-        machine."""
+        """Returns the keys (`index.alike`) of the plan's trials in the index, one for each load. `server`: machine of
+        the database server. If ironbench did not start the server, its machine is known only from the records."""
         return {index.alike(plan.system, plan.choice, load, (server, machine)) for load in loads}
 
     rows: dict[str, list[Listed]] = {}
@@ -128,7 +127,7 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
         before = store.records([row.id for row in of_it])
         if before and not _alike(plan, before[0]):
             continue
-        # The seed determines the order of trials. It is the only option that a user need not repeat.
+        # The seed determines the order of trials. With --resume, the user may omit --seed, but no other option.
         if before and asked.measure.seed in (None, before[0].cell.load.seed):
             other = {name: text for name, text in plan.tags.items() if before[0].tags.get(name) != text}
             for name, text in other.items():
@@ -143,8 +142,8 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
 
 def _alike(plan: Plan, record: Record) -> bool:
-    """Returns whether a record of the same work and load was made by the same command as the plan, that is, with the
-    same options, search, power cut and profile."""
+    """Returns whether a record and the plan are from the same command. Their work and load are already known to be
+    equal. This function compares workload options, search, power cut and profile."""
     searched = (record.search_range, record.limits) == (plan.search_range, plan.limits)
     how = (record.crash, record.profile) == (plan.crash, plan.profile)
     return searched and how and record.choice.options == plan.choice.options
@@ -156,8 +155,8 @@ def measured(store: Store, series: str) -> list[Record]:
 
 
 def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup]) -> tuple[int, list[Setup]]:
-    """Chooses the number of blocks and the trial length that detect the smallest difference within the budget. Returns
-    this number and the setups with this trial length. Raises InputError."""
+    """Chooses the number of blocks and the trial length with which the run detects the smallest difference within the
+    budget. Returns the number of blocks, and the setups with the chosen trial length. Raises InputError."""
     budget_s = range_of("measure.budget").read("--budget", asked.measure.budget)
     if search:
         raise InputError(
@@ -182,10 +181,8 @@ def _within_budget(asked: RunFile, search: Search | None, setups: Sequence[Setup
 
 
 def _require_undecided(asked: RunFile, engine: Engine) -> None:
-    """Raises InputError if an option is combined with a zero-latency part that overrides it.
-
-    A lab may combine them, because one value of a factor can set an option, and another value can replace the same part
-    by a zero-latency part.
+    """Raises InputError if an option has no effect because a zero-latency part replaces what the option sets. A lab may
+    declare both, because they can belong to different values of a factor.
     """
     think_s = range_of("load.think_time").read("--think-time", asked.load.think_time)
     decided: Mapping[str, Mapping[str, bool]] = {
@@ -204,7 +201,8 @@ def _require_undecided(asked: RunFile, engine: Engine) -> None:
 
 
 def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
-    """Returns the run as a declared lab with one factor: the clients, or the rate that is searched for."""
+    """Returns the run as a declared lab with a single factor. The factor is the number of clients or, in a search for a
+    rate, the rate."""
     factor = search.of if search else "clients"
     if factor == "rate" and len(asked.sweep) > 1:
         cause = "a search for a rate needs a single number of clients"
@@ -254,8 +252,8 @@ def _place(role: str, text: str) -> str:
 
 
 def _devices(asked: RunFile, layout: Mapping[str, str]) -> dict[str, Any]:
-    """Returns a [devices] section with the properties that options add to the device expressions; empty if there are no
-    such options."""
+    """Returns the [devices] section of the run. It adds properties that options set, such as the capacity, to the
+    devices of `layout`. Returns an empty dict if no such option is set."""
     emulated = [where for where in layout.values() if arrange.is_expression(where)]
     chosen = {name: value for name in _OF_DEVICES if (value := getattr(asked.every_device, name))}
     unused = [*chosen, *(["trace"] if asked.run.trace else [])]

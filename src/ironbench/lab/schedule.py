@@ -45,7 +45,7 @@ class NextTrial:
     title: str = ""
     """Text shown while the trial runs; empty for the default."""
     quiet_s: float | None = None
-    """Maximum wait for an idle machine in seconds; None to skip the wait."""
+    """Maximum time in seconds to wait for an idle machine. None to start without waiting."""
     remaining_text: str = ""
     """Estimated remaining time of a lab, in words; empty if not estimated."""
 
@@ -54,11 +54,12 @@ class Schedule(Protocol):
     """A rule that chooses trials."""
 
     def next(self, records: Sequence[Record]) -> NextTrial | None:
-        """Returns the next trial, which depends only on the records so far; None if the experiment is finished."""
+        """Returns the next trial. The choice depends only on the records so far. Returns None if the experiment is
+        finished."""
 
 
 class Sweep:
-    """Runs every trial of a plan in the plan's order, and then additional trials at the peak."""
+    """Schedule of a sweep: all trials of a plan in their order, then additional trials at the load with the peak."""
 
     def __init__(self, plan: Plan, store: Store) -> None:
         self._plan, self._store = plan, store
@@ -72,7 +73,7 @@ class Sweep:
 
 
 def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
-    """Returns the plan of a sweep with only the trials that have no record yet."""
+    """Returns the plan of a sweep without the trials that already have a record."""
     trials, left = tuple(_all_missing(plan.trials, records)), plan.confirmations
     if not trials:
         best = curve.peak([record for record in records if record.purpose == Purpose.SWEEP])
@@ -81,8 +82,9 @@ def remaining(plan: Plan, records: Sequence[Record]) -> Plan:
 
 
 class BestLoad:
-    """Chooses trials one by one until the best load is found. Then additional trials confirm this load; if they do not,
-    lower loads are tried. Raises FailureError if the trials lack a metric that has a limit.
+    """Schedule of a search. Chooses trials one by one until the best load is found, and then additional trials at this
+    load. If these do not confirm the load, lower loads are tried. Raises FailureError if the trials lack a metric that
+    has a limit.
     """
 
     def __init__(self, plan: Plan, search: Search, store: Store, printer: Printer) -> None:
@@ -113,8 +115,8 @@ class BestLoad:
 
 
 class Blocks:
-    """Schedule of a lab: first searches, trials of the baseline's peak, and pilots; then blocks, stage by stage, until
-    an interim analysis ends the lab."""
+    """Schedule of a lab. Searches, trials of the baseline's peak, and pilots come first. Then blocks are measured stage
+    by stage, until an interim analysis ends the lab."""
 
     def __init__(
         self,
@@ -127,9 +129,9 @@ class Blocks:
     ) -> None:
         """Creates the schedule.
 
-        `before`: records of earlier processes. `forgiven`: ids of failed records of searches, pilots and the peak to
-        ignore. `say`: shows the result of a search. `now`: returns monotonic seconds, by which the budget is measured.
-        `spent_s`: seconds of the budget spent by the screen that this lab confirms.
+        `before`: records of earlier processes. `forgiven`: ids of failed records to ignore (of searches, pilots and
+        peak trials). `say`: shows the result of a search. `now`: returns monotonic seconds, for the budget. `spent_s`:
+        if this lab confirms a screen, seconds of the budget that the screen took.
         """
         lab = directory.lab()
         self._directory, self._lab, self._before, self._forgiven = directory, lab, len(before), forgiven
@@ -137,16 +139,16 @@ class Blocks:
         self._pace, self._say = Pace(lab, now), say
 
     def ready(self) -> None:
-        """Marks the end of loading. The pace of trials is measured from this call."""
+        """Must be called when loading has ended. The time per trial is measured from this call on."""
         self._allowance.ready()
 
     @property
     def why(self) -> str:
-        """Message that the budget ended the lab; empty if it did not."""
+        """Message that the lab ended because of its budget. Empty if it did not."""
         return self._allowance.reason
 
     def next(self, records: Sequence[Record]) -> NextTrial | None:
-        """Returns the next trial. Raises FailureError if trials fail repeatedly, or if a search leaves nothing to
+        """Returns the next trial. Raises FailureError if trials fail repeatedly, or if searches leave nothing to
         compare."""
         fresh = records[self._before :]
         _refuse_futile(self._lab, fresh)
@@ -164,13 +166,13 @@ class Blocks:
         return replace(due, title=title, quiet_s=quiet_s, remaining_text=self._pace.remaining_text)
 
     def waiting(self, records: Sequence[Record]) -> Trial | None:
-        """Returns the next trial of the blocks. After the last block, returns the next trial with observers. Raises
-        FailureError as `planned` does."""
+        """Returns the next trial of the blocks or, after the last block, the next trial with observers. Raises
+        FailureError like `planned`."""
         return self.planned(records) or self._observed(records)
 
     def _observed(self, records: Sequence[Record]) -> Trial | None:
-        """Returns the next trial with observers. Configurations without results have no such trial. A failed trial is
-        repeated once."""
+        """Returns the next trial with observers. Each configuration that has results gets one such trial. If it fails,
+        it is repeated once."""
         for trial in planned.observed_trials(self._directory.lab()):
             own = [one for one in records if one.cell.name == trial.cell.name]
             tries = [one for one in own if one.purpose == Purpose.OBSERVED]
@@ -180,10 +182,9 @@ class Blocks:
         return None
 
     def planned(self, records: Sequence[Record]) -> Trial | None:
-        """Returns the next trial in planned order. Declares the next stage if the previous stage was inconclusive.
-
-        The budget ends a lab only between stages, regardless of the findings. Raises FailureError if searches left
-        nothing to compare.
+        """Returns the next trial in the planned order. After the last trial of a stage, starts the next stage if the
+        findings are inconclusive and the budget suffices. Within a stage, neither ends the lab. Raises FailureError if
+        searches left nothing to compare.
         """
         searching.require_cells(self._directory.lab())
         while True:
@@ -193,7 +194,7 @@ class Blocks:
                 return waiting[0]
             lab, number = self._directory.lab(), len(declared)
             stage = next((one for one in lab.method.stages if one.number == number + 1), None)
-            # An added round starts regardless of the findings of the previous round.
+            # A round that the user added starts even if the findings are conclusive.
             if stage is None or (number and not stage.added and stage_ends_lab(lab, records, number)):
                 return None
             of_stage = tuple(trial for trial in lab.trials if trial.stage == stage.number)
@@ -202,7 +203,8 @@ class Blocks:
             self._directory.declare(stage, of_stage)
 
     def _first(self, planned: Trial, records: Sequence[Record]) -> NextTrial:
-        """Returns the planned trial, or another trial whose result it requires."""
+        """Returns the planned trial. If it depends on another trial that is still missing, such as a pilot, returns
+        that trial."""
         if (of_peak := _peak_trial(self._directory, records, self._forgiven)) is not None:
             return NextTrial(of_peak)
         lab = self._directory.lab()
@@ -222,7 +224,7 @@ def _missing(trials: Sequence[Trial], records: Sequence[Record]) -> Trial | None
 
 
 def _all_missing(trials: Sequence[Trial], records: Sequence[Record]) -> Iterator[Trial]:
-    """Yields the trials of a run that have no record, in order. Aborted trials are repeated."""
+    """Yields the trials of a run that have no record, or only records of aborted attempts."""
     for trial in trials:
         place = trial.purpose, trial.cell.name, trial.block
         tries = [record for record in records if (record.purpose, record.cell.name, record.block) == place]
@@ -239,7 +241,7 @@ def _warmed(
     notes: TrialNotes = NO_NOTES,
     forgiven: Collection[str] = (),
 ) -> NextTrial:
-    """Returns the trial with its warm-up, or a pilot of one of `cells` that is still missing.
+    """Returns the trial with its warm-up. If the pilot of one of `cells` is still missing, returns this pilot instead.
 
     `piloted`: the configuration whose pilot determines the warm-up. `forgiven`: see `warmup.missing`.
     """
@@ -252,7 +254,7 @@ def stage_ends_lab(lab: Lab, records: Sequence[Record], stage: int) -> bool:
     """Returns whether the findings after a stage end the lab.
 
     The lab ends if no further interim analysis is planned, or if every comparison has a verdict and every claim is
-    decided. Comparisons and claims about configurations that later stages do not measure are ignored.
+    decided. If later stages do not measure a configuration, comparisons and claims about it are ignored.
     """
     look = looks.at(lab.method, stage)
     if look.number == look.looks:
@@ -289,11 +291,10 @@ def add_round(directory: LabDirectory, blocks: int) -> None:
 
 
 def repeat_failed(directory: LabDirectory) -> int:
-    """Repeats every block with a failed trial, as a whole and in a new random order. Returns the number of blocks.
-
-    If only the failed trial were repeated, it would be paired with trials from another time, and any change of the
-    machine in the meantime would count as a difference between configurations. Comparisons therefore pair only trials
-    of one block.
+    """Plans the repetition of all blocks that contain a failed trial. A block is repeated as a whole, in a new random
+    order. Returns the number of these blocks. Comparisons pair only trials of the same block. If only the failed trial
+    were repeated, it would be compared with trials from another time. A change of the machine in the meantime would
+    look like a difference between configurations.
     """
     lab = directory.lab()
     method, plots = lab.method, commands.plots(lab.all_setups)
@@ -313,14 +314,15 @@ def repeat_failed(directory: LabDirectory) -> int:
 
 
 def _of_another(record: Record) -> bool:
-    """Returns whether the trial failed because another system of its block failed."""
+    """Returns whether a trial counts as failed only because another system of its block failed."""
     return any(one.code == NOT_WHOLE for one in record.causes)
 
 
 def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
     """Raises FailureError if no trial of a whole block succeeded, because further trials would also fail."""
-    # Not counted: searches, because a load may exceed a system's capacity; trials that failed because of another system
-    # of their block; and trials with observers, which follow all blocks.
+    # Searches are not counted, because a load may exceed a system's capacity. Trials with observers are not counted,
+    # because they are not part of a block. A trial that failed because of another system says nothing about its own
+    # system.
     others = (Purpose.SEARCH, Purpose.OBSERVED)
     fresh = [one for one in fresh if one.purpose not in others and not _of_another(one)]
     enough = progress.TRIES * len(lab.measurable)
@@ -339,8 +341,8 @@ def _refuse_futile(lab: Lab, fresh: Sequence[Record]) -> None:
 
 
 def _peak_trial(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> Trial | None:
-    """Returns the next trial that measures the baseline's peak; None if the peak is not needed or already known. Stores
-    the peak once all of its trials are complete.
+    """Returns the next trial that measures the baseline's peak. Returns None if the peak is not needed or already
+    known. Stores the peak once all of its trials are complete.
 
     Raises FailureError if a trial failed as often as it may be attempted.
     """

@@ -28,8 +28,8 @@ Technometrics 28, 1986)."""
 
 
 def detector(factors: int) -> budget.Detect:
-    """Returns a function that computes the minimum detectable effect of one factor, with the screen's correction for
-    all factors."""
+    """Returns a function that computes the minimum detectable effect of one factor. As in the analysis of a screen, the
+    effect is corrected for the number of factors."""
     from ironbench.stats.multiplicity import LEVEL
     from ironbench.stats.power import errors_found, likely_spread
 
@@ -99,8 +99,8 @@ def sized(
 def _within(
     draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content], budget_s: float, spread: PairVariation
 ) -> Lab:
-    """Returns the screen with the best size within the budget. Raises InputError if the smallest screen does not
-    fit."""
+    """Returns the screen with the best size within the budget. Raises InputError if even the smallest screen exceeds
+    the budget."""
     setups = draft.setups
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in setups):
         raise InputError(

@@ -21,8 +21,8 @@ from ironbench.study.searched import load_of, step
 
 
 def reopen(directory: LabDirectory, records: Sequence[Record], forgiven: Collection[str]) -> None:
-    """Discards the results of searches that depend on forgiven trials, so that these searches continue. Configurations
-    that were already measured at the result of their search are excluded."""
+    """Discards results of searches that include forgiven trials, so that these searches continue. If a configuration
+    was already measured at the load that its search found, the result is kept."""
     measured = {record.cell.name for record in records if record.purpose != Purpose.SEARCH}
     cells = {record.cell.name for record in records if record.purpose == Purpose.SEARCH and record.id in forgiven}
     names = {setup.cell.name for setup in directory.frozen().lab.setups}
@@ -35,10 +35,9 @@ def next_trial(
     say: Callable[[str], object],
     forgiven: Collection[str],
 ) -> tuple[Trial, str] | None:
-    """Returns the next trial of a search in a lab, with its reason; None when all searches are finished.
-
-    Stores results and reports them by `say`. Raises FailureError if too few configurations have a load that can be
-    measured.
+    """Returns the next trial of a lab's searches, and the reason for it. Returns None when all searches are finished.
+    Stores the results of searches, and reports them with `say`. Raises FailureError if too few configurations have a
+    load that can be measured.
     """
     for setup in directory.frozen().lab.setups:
         if setup.search is None or setup.skipped or setup.cell.name in directory.best():
@@ -66,8 +65,8 @@ def require_cells(lab: Lab) -> None:
 def _cell_step(
     setup: Setup, search: Search, records: Sequence[Record], forgiven: Collection[str]
 ) -> tuple[Trial, str] | ChosenLoad:
-    """Returns the next trial of a configuration's search, or the search's result. A failed trial is repeated once
-    before it counts."""
+    """Returns the next trial of a configuration's search, or the result of the search. If a trial fails, it is repeated
+    once."""
     places: dict[int, list[Record]] = {}
     for record in sorted(records, key=lambda one: one.attempt):
         if (record.purpose, record.cell.name) == (Purpose.SEARCH, setup.cell.name):
@@ -90,7 +89,7 @@ def _cell_step(
             result=found.note,
         )
     load = sweep.load_at(search, setup.cell.load, setup.cell.load.threads, found.point)
-    # A pilot chooses the warm-up at the final load. Until then, the planned warm-up is used.
+    # The search uses the planned warm-up. After it, a pilot at the load that was found chooses another warm-up.
     cell = replace(setup.cell, load=replace(load, warmup_auto=False))
     return Trial(cell, len(tried), Purpose.SEARCH), f"{search.of}={found.point}, {wording.text(found.why)}"
 

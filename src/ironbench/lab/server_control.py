@@ -45,7 +45,7 @@ def validated(system: System) -> System:
 
 
 def require_use(setups: Sequence[Setup]) -> None:
-    """Raises InputError if a restart command or the permission for changes is given but no trial uses it."""
+    """Raises InputError if the user gave a restart command or permitted changes, but no trial uses this."""
     restarts = [setup.system.restart for setup in setups if setup.system.restart]
     if restarts and not any(setup.system.restart and setup.cell.load.cache == "cold" for setup in setups):
         cause = f"is used only with {written('load.cache', 'cold')}, but no trial uses this setting"
@@ -134,11 +134,11 @@ class ServerControl:
     """Command that restarts the server."""
     _pin: Pin | None = None
     _broken: str = ""
-    """Why the pinning was lost during the trial; empty if it was not."""
+    """How the server lost its pinning during the trial. Empty if it stayed pinned."""
     _runs: list[CommandRun] = field(default_factory=list)
 
     def __enter__(self) -> ServerControl:
-        if self.drops is None:  # for a cold cache, the server is pinned after its restart, which would undo the pinning
+        if self.drops is None:  # a trial with a cold cache restarts the server, so it is pinned after that
             self._hold()
         return self
 

@@ -31,7 +31,8 @@ LOST = "link-lost"
 UNSEEN = "server-unseen"
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _OF_READERS = "/proc/self/"
-"""Files that describe the process that reads them. On another machine, this process is not ironbench."""
+"""Prefix of files that describe the process which reads them. On the server's machine, this process is not
+ironbench."""
 
 
 def require(systems: Iterable[System]) -> None:
@@ -144,7 +145,8 @@ def of_trial(plan: Plan, session: Session, load: Load, store: Store) -> ServerWa
 
 
 class _There:
-    """A session as seen by observers of the server's machine, with the process ids and directories on that machine."""
+    """The session that observers of the server's machine use. Its process ids and directories are those on that
+    machine."""
 
     def __init__(self, session: Session, place: ServerLocation) -> None:
         self._session, self._place = session, place

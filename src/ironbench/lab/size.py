@@ -35,28 +35,29 @@ class Resolution:
     """The effects that a lab of this size can detect."""
 
     detectable: float | None
-    """Smallest relative difference that the lab detects with 90% power at the last stage; None if there are too few
+    """Smallest relative difference that the lab detects with 90% power after its last stage. None if there are too few
     blocks for a verdict."""
     target: float
     """A relative difference smaller than `detectable` that a user might want to detect."""
     needed: int | None
-    """Number of blocks needed to detect `target`; None if more than 500 are needed."""
+    """Number of blocks that are needed to detect `target`. None if it is more than 500."""
     trial_s: float
-    """Trial length in seconds for which `detectable` holds: the shortest length, because it has the most noise."""
+    """Trial length in seconds for which `detectable` was computed. If lengths differ, this is the shortest, because it
+    has the most noise."""
     spread: PairVariation
 
     @property
     def varies(self) -> float:
-        """The variation that is assumed for choosing the number of blocks: the upper bound of the known variation,
-        converted to this trial length."""
+        """The variation from which the number of blocks is calculated. It is an upper bound of the measured variation,
+        converted to the trial length."""
         from ironbench.stats import power
 
         return power.likely_spread(self.spread.at(self.trial_s), self.spread.seen)
 
 
 def detector(comparisons: int) -> budget.Detect:
-    """Returns a function that computes the minimum detectable effect. It corrects for the number of comparisons in the
-    same way as the findings do."""
+    """Returns a function that computes the minimum detectable effect. As in the findings, the effect is corrected for
+    the number of comparisons."""
     from ironbench.stats import power
     from ironbench.stats.multiplicity import LEVEL, levels
 
@@ -81,8 +82,8 @@ def resolution(
 
 
 def of_blocks(setups: Sequence[Setup], count: int) -> Resolution:
-    """Computes the minimum detectable effect of a lab that compares two configurations in `count` blocks of a run's
-    trials."""
+    """Computes what a lab could detect that compares two configurations in `count` blocks, with trials like those of a
+    run."""
     spread = of_machine(setups, "throughput", noise.known(labs.results()), content_key(fingerprint()))
     return resolution(setups, (Stage(1, count),), spread, 1, 1)
 
@@ -97,8 +98,8 @@ def comparisons(lab: Lab) -> int:
 def of_machine(
     setups: Sequence[Setup], metric: str, known: Sequence[Noise], machine: str, method: str = TRIALS
 ) -> PairVariation:
-    """Returns the variation that `lab noise` measured on this machine with this `method`: for this work, or else the
-    largest of any work. Returns an assumption if nothing was measured.
+    """Returns the variation that `lab noise` measured on this machine with this `method`. If it was not measured for
+    this work, returns the largest variation of any work. Returns an assumption if nothing was measured.
     """
     whole = (noise for noise in known if noise.blocks > 1 and 0 < noise.spread < math.inf)
     alike = (noise for noise in whole if noise.method == method)
@@ -112,7 +113,7 @@ def of_machine(
 
 
 MOST_OBSERVED = 0.1
-"""Maximum fraction of a budget that trials with observers may take. If they would take more, they are omitted."""
+"""Maximum fraction of a budget for trials with observers. If they would take more, they are not planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +122,13 @@ class Planned:
 
     lab: Lab
     secrets: dict[str, Secrets]
-    """Credentials by the configuration's name."""
+    """Credentials of each configuration. The key is the configuration's name."""
     costs: LabTimes
     resolution: Resolution
     crowded_out: bool = False
-    """Whether the budget was too small for the fixed-rate configurations."""
+    """Whether fixed-rate configurations were left out because the budget is too small for them."""
     warnings: tuple[str, ...] = ()
-    """Requirements that are not met yet, in words."""
+    """Warnings about requirements that are not met yet, such as machines that a cluster still lacks."""
 
 
 def sized(
@@ -179,10 +180,8 @@ def _within(
     detect: budget.Detect,
     spread: budget.PairVariation,
 ) -> tuple[Lab, int]:
-    """Returns the lab with the blocks and trial length that detect the smallest difference, and the number of blocks
-    with fixed-rate trials.
-
-    Raises InputError.
+    """Chooses the number of blocks and the trial length with which the lab detects the smallest difference within the
+    budget. Returns the lab, and the number of its blocks that include fixed-rate trials. Raises InputError.
     """
     able = draft.measurable
     if any(setup.cell.load.duration_s is None and contents[setup.cell.name].work_s is None for setup in able):
@@ -240,7 +239,8 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
     whether the user set the duration. Raises InputError if the budget is too small.
     """
     contents = {setup.cell.name: content(setup, "auto") for setup in setups}
-    for setup in setups:  # uses the size of the dump and not of stored copies, so that --resume makes the same plan
+    # The plan uses the size of the dump, because `--resume` must make the same plan when copies are already stored.
+    for setup in setups:
         if setup.choice.data is not None and setup.choice.data.imported:
             name = setup.cell.name
             contents[name] = replace(contents[name], bytes=setup.choice.data.data_bytes)
@@ -258,13 +258,14 @@ def of_run(setups: Sequence[Setup], declared: bool, budget_s: float) -> tuple[in
 
 
 def declared_s(declared: DeclaredLab, setups: Sequence[Setup]) -> float | None:
-    """Returns the trial length in the lab file, if there is one. The budget may shorten it but not extend it."""
+    """Returns the trial length that the lab file declares. Returns None if there is none. A budget may shorten this
+    length but not extend it."""
     asked = declared.base["load"].get("duration", "") != ""
     return setups[0].cell.load.duration_s if asked else None
 
 
 def of_length(setup: Setup, trial_s: float) -> Setup:
-    """Returns the setup with this trial length."""
+    """Returns the setup with the trial length `trial_s`."""
     return replace(setup, cell=replace(setup.cell, load=replace(setup.cell.load, duration_s=trial_s)))
 
 
@@ -298,8 +299,8 @@ def data_bytes(setup: Setup) -> int:
 
 
 def _reading_s(setup: Setup, workload: workloads.Workload) -> float:
-    """Estimates the additional seconds that reads from an emulated device take, for a workload that ends when its work
-    is done."""
+    """Estimates how many seconds a trial takes longer because it reads from an emulated device. This applies to
+    workloads that end when their work is done."""
     device = setup.system.layout.device_of("data")
     if device is None:
         return 0.0

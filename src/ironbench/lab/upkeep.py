@@ -44,30 +44,31 @@ _KEPT = 16_384
 
 
 class Upkeep:
-    """The user's commands that are currently in effect, as a stack of scopes, and the results of all commands."""
+    """The user's commands whose effects last at the moment, such as those of a block or a trial, as a stack. Also
+    stores the results of all commands."""
 
     def __init__(self, began: str, folder: str, printer: Printer, log: Path | None = None) -> None:
-        """Creates an empty stack. `began`: as in `PendingCleanup`; `folder`: where commands run; `log`: file for all
-        commands."""
+        """Creates an empty stack. `began`: as in `PendingCleanup`. `folder`: working directory of the commands. `log`:
+        file to which every finished command is appended."""
         self._began, self._folder, self._printer, self._log = began, folder, printer, log
         self._stack: list[tuple[Scope, PendingCleanup | None, Mapping[str, str]]] = []
         self._failed: dict[str, tuple[PendingCleanup, str]] = {}
-        """Cleanups that failed and have not succeeded since then, with the reason."""
+        """Cleanups that failed, with the reason. A cleanup is removed when a repetition succeeds."""
         self._runs: list[CommandRun] = []
         self._output: list[str] = []
         self.waited_s = 0.0
         """Seconds spent waiting for a person to make changes."""
         self.hurried = False
-        """Whether ironbench is ending. If a person must undo a change, ironbench then shows the change but does not
-        wait for the person."""
+        """Whether ironbench is ending. If so, and if a person must undo a change, ironbench shows the change but does
+        not wait."""
 
     def now(self) -> float:
         """Returns monotonic seconds, without the time spent waiting for a person."""
         return time.monotonic() - self.waited_s
 
     def enter(self, wanted: Sequence[Scope], environment: Mapping[str, str]) -> None:
-        """Undoes the commands that the next trial does not need, then runs additional commands that it needs. Raises
-        FailureError if a command failed; that command has been undone."""
+        """Undoes the commands that the next trial does not need, and then runs those that it needs in addition. Raises
+        FailureError if a command fails. The failed command is undone."""
         scopes = [scope for scope, _, _ in self._stack]
         self._leave(planned.shared(scopes, wanted))
         for pending, _ in list(self._failed.values()):
@@ -139,7 +140,7 @@ class Upkeep:
                 self._failed.pop(other.id, None)
         known = [one for one, _ in self._failed.values() if (one.cleanup, one.of) == (pending.cleanup, pending.of)]
         if ended.cause and known and known[0].id != pending.id:
-            pending_cleanups.forget(pending)  # the pending cleanup that failed before is enough
+            pending_cleanups.forget(pending)  # the same cleanup is already pending
             pending = known[0]
         if ended.cause:
             self._failed[pending.id] = pending, ended.cause
@@ -271,7 +272,8 @@ FORGET = "if the cleanup cannot succeed, revert the change by hand and run `iron
 
 
 def exit_code(code: int, began: str, say: Callable[[str], None]) -> int:
-    """Returns the exit code of an experiment that ended with `code`; returns 1 if cleanups are still pending."""
+    """Returns the exit code of an experiment: 1 if its cleanups are still pending, unless it was interrupted; otherwise
+    `code`."""
     left = [pending for pending in pending_cleanups.all_pending() if pending.began == began]
     for pending in left:
         say(
@@ -284,8 +286,8 @@ def exit_code(code: int, began: str, say: Callable[[str], None]) -> int:
 
 def run_pending_cleanups(say: Callable[[str], None], began: str = "", forget: bool = False) -> list[PendingCleanup]:
     """Runs the pending cleanups of ironbench processes that have ended, the latest first. Returns the cleanups that
-    failed. `began`: run only cleanups of this experiment. `forget`: whether to forget a cleanup that fails again. The
-    user must then revert the change by hand.
+    failed. `began`: if given, only cleanups of this experiment are run. `forget`: whether a cleanup that fails again is
+    forgotten. The user must then undo the change by hand.
     """
     stubborn = []
     for pending in pending_cleanups.orphans(began):

@@ -18,7 +18,7 @@ from ironbench.stats import steadiness
 BUCKET_S = 0.1
 """Bucket width of a trial's timeline, in seconds."""
 PILOT_FAILED, PILOT_DAMAGED = "pilot failed", "pilot damaged"
-"""Reasons why a warm-up could not be assessed, in addition to those of `steadiness.warm_up`."""
+"""Reasons why the warm-up could not be determined. `steadiness.warm_up` has further reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Warmup:
 
 
 def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
-    """Returns the next pilot to measure; None if every configuration has a successful pilot or too many failed ones.
-
-    `forgiven`: ids of failed pilots to ignore, unless a trial of their configuration already has another warm-up.
+    """Returns the next pilot to measure. Returns None if every configuration has a successful pilot or too many failed
+    ones. `forgiven`: ids of failed pilots to ignore. They are not ignored if their configuration already has trials,
+    because these had another warm-up.
     """
     for cell in cells:
         tries = _pilots(cell, records)
@@ -46,13 +46,15 @@ def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collecti
 
 
 def pilot(cell: Cell, attempt: int = 1) -> Trial:
-    """Returns a pilot trial: the configuration's load without warm-up, for long enough to determine the warm-up."""
+    """Returns the pilot trial of a configuration. It has the configuration's load and no warm-up, and is long enough to
+    determine the warm-up."""
     load = replace(cell.load, duration_s=PILOT_S, transactions=None, warmup_s=0.0)
     return Trial(replace(cell, load=load), 0, Purpose.PILOT, attempt=attempt)
 
 
 def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | None:
-    """Returns the warm-up from the configuration's pilot; None if the configuration declares its warm-up."""
+    """Returns the warm-up that the configuration's pilot determined. Returns None if the configuration declares its
+    warm-up."""
     if not cell.load.warmup_auto:
         return None
     usable = [record for record in _pilots(cell, records) if record.status.comparable]
@@ -71,9 +73,8 @@ def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | Non
 def applied(
     trial: Trial, records: Sequence[Record], store: Store, piloted: Cell | None = None
 ) -> tuple[Trial, TrialNotes]:
-    """Returns the trial with the warm-up from its configuration's pilot, and the note for the trial's record.
-
-    `piloted`: the configuration whose pilot is used, if it is a different one.
+    """Returns the trial with the warm-up that the pilot determined, and a note about this for the trial's record.
+    `piloted`: the configuration whose pilot is used, if it is not the trial's own.
     """
     warmup = None if trial.purpose == Purpose.PILOT else decided(piloted or trial.cell, records, store)
     if warmup is None:

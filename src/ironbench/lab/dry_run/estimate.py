@@ -21,7 +21,7 @@ from ironbench.trial.load import estimate, own, snapshot
 from ironbench.words import counted, in_percent, listed
 
 _MORE = in_percent(TOLERATED - 1)
-"""The percentage by which a lab may exceed its budget, as text."""
+"""How far a lab may exceed its budget, such as `10%`."""
 
 
 def resolution_fields(resolution: Resolution) -> dict[str, Any]:
@@ -88,7 +88,8 @@ def cost(planned: Planned) -> Iterator[str]:
 
 
 def _quiet(lab: Lab) -> str:
-    """Describes the maximum wait before a trial, which is not longer than the trial (`drive.before.at_last`)."""
+    """Describes how long ironbench waits at most for an idle machine before a trial. The wait is not longer than the
+    trial (`drive.before.at_last`)."""
     most_s = lab.method.quiet_s
     loads = [setup.cell.load for setup in lab.measurable]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]
@@ -102,7 +103,7 @@ def _quiet(lab: Lab) -> str:
 
 
 def _overrun(lab: Lab) -> str:
-    """States when a lab exceeds its budget. Only an interim analysis can end a lab before its last block."""
+    """States what happens if trials take longer than estimated. A lab can end early only at an interim analysis."""
     if len(lab.method.stages) > 1:
         return (
             "if trials take longer than estimated, the lab ends at the last interim analysis before it would exceed "
@@ -123,7 +124,7 @@ def _brings(setup: Setup) -> bool:
 
 
 def own_data(setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields lines about importing the user's own data: target servers, size and time."""
+    """Yields lines about the import of the user's own data: servers, size and time."""
     found: dict[str, tuple[OwnData, list[System]]] = {}
     for setup in setups:
         if setup.choice.data and _brings(setup):
@@ -167,14 +168,15 @@ def resolved(planned: Planned) -> str:
 
 
 def needed_s(resolution: Planned) -> float | None:
-    """Returns the time in seconds of a lab that can detect the smaller difference (`Resolution.target`); None if this
-    needs more than 500 blocks."""
+    """Returns how many seconds a lab takes that can detect the difference `Resolution.target`. Returns None if the lab
+    would need more than 500 blocks."""
     count = resolution.resolution.needed
     return None if count is None else resolution.costs.lab_s(resolution.resolution.trial_s, count)
 
 
 def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
-    """Describes the minimum detectable effect. `none`: the text for a lab with too few blocks."""
+    """Describes the minimum detectable effect, and what a smaller effect needs. `what`: the time or work for which the
+    effect holds. `none`: the text for a lab with too few blocks. `needs`: what is needed to detect `target`."""
     smaller = f"to detect {in_percent(resolution.target)}, {needs}"
     spread = f"the SD between blocks is {in_percent(resolution.varies)} in trials of {resolution.trial_s:g} s"
     basis = f"(90% power; {spread}, {resolution.spread.source})"
@@ -184,7 +186,8 @@ def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
 
 
 def _asked(lab: Lab) -> Iterator[str]:
-    """Yields lines about how often a person must act, and how this affects the order of trials."""
+    """Yields lines about changes that a person must make: how many there are, and how they affect the order of
+    trials."""
     if not (count := commands.asks(lab)):
         return
     yield (
@@ -199,8 +202,8 @@ def _asked(lab: Lab) -> Iterator[str]:
 
 
 def time_of(plan: Plan) -> str:
-    """Describes how long the trials take. The time of trials that end after a number of transactions or queries is
-    unknown."""
+    """Describes how long the trials take. If a trial ends after a number of transactions or queries, its time is not
+    known in advance."""
     span = units.span(plan.estimate_s)
     if all(trial.cell.load.duration_s for trial in plan.trials):
         warmed = any(trial.cell.load.warmup_s for trial in plan.trials)

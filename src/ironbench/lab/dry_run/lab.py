@@ -116,8 +116,8 @@ def _meaning(claim: Any) -> str:
 
 
 def _rated(planned: Planned) -> Iterator[str]:
-    """Yields lines about the fixed-rate trials that compare response times at the same load, and about the time that
-    they take."""
+    """Yields lines about fixed-rate trials: their rates, number and time. These trials compare response times at the
+    same load."""
     lab, costs = planned.lab, planned.costs
     shares = list(dict.fromkeys(setup.cell.load.rate_share or 0.0 for setup in lab.rated))
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
@@ -208,7 +208,7 @@ def _order(lab: Lab) -> str:
 
 
 def _method(lab: Lab) -> Iterator[str]:
-    """Yields lines about how a block is measured (trials or slices), and why."""
+    """Yields lines about the method (trials or slices), and the reason for it."""
     method = lab.method
     if method.slice_s is None and not method.why_trials:
         yield "method: trials, one after another (measure.method)"
@@ -239,7 +239,8 @@ def _method(lab: Lab) -> Iterator[str]:
 
 
 def _why_slices(planned: Planned) -> Iterator[str]:
-    """Yields lines about the advantage of slices, if their variation has not been measured on this machine yet."""
+    """Yields lines about the possible advantage of slices. Yields nothing if the variation of slices was already
+    measured on this machine."""
     if planned.lab.method.slice_s is not None and planned.resolution.spread.source == ASSUMED.source:
         yield (
             "the variation of slices was not measured on this machine, so ironbench assumes a typical variation "

@@ -63,10 +63,10 @@ def _room(planned: Planned) -> Iterator[str]:
 
 
 def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[str]:
-    """Yields a warning if data devices are compared although all data fit in the page cache and no reads reach a
-    device."""
+    """Yields a warning if a lab compares data devices but all data fit in the page cache. In this case, no reads reach
+    the devices."""
     if any("bare machine" in workloads.get(setup.choice.workload).needs for setup in setups):
-        return  # these tests determine by themselves whether they use the page cache
+        return  # the tests of such a workload choose whether they use the page cache
     places = {(_data_device(setup.system.layout), "data" in setup.system.ideal) for setup in setups}
     if len(places) < 2 or any(setup.system.dsn is not None or setup.cell.load.cache == "cold" for setup in setups):
         return
@@ -90,14 +90,14 @@ def _cached(setups: Sequence[Setup], data_bytes: Mapping[str, int]) -> Iterator[
 
 
 def _unmeasured(setup: Setup) -> bool:
-    """Returns whether the user's own data have not been loaded yet, so that their size is only an estimate."""
+    """Returns whether the size of the user's own data is only an estimate, because they have not been loaded yet."""
     data = setup.choice.data
     return data is not None and data.imported and snapshot.known_bytes(setup.system, data) is None
 
 
 def _data_device(layout: Layout) -> Hashable:
-    """Identifies the device that stores the data: the model of an emulated device, or else the file system of the
-    directory. Two directories on one file system, for example of two versions of an engine, are on the same device."""
+    """Returns a key for the device that stores the data: the model of an emulated device, or else the file system of
+    the directory. Two directories on one file system have the same key."""
     if (emulated := layout.device_of("data")) is not None:
         return emulated.model
     return space.file_system(layout.data) if layout.data else None
@@ -130,7 +130,8 @@ def _crowded_out(planned: Planned) -> Iterator[str]:
 
 
 def _undecidable(planned: Planned) -> Iterator[str]:
-    """Yields claims about fixed-rate configurations that will have no blocks, or too few."""
+    """Yields the claims that will stay undecided because their fixed-rate configurations are measured in too few
+    blocks."""
     own = {setup.cell.name for setup in planned.lab.setups}
     blocks = planned.costs.rated_blocks
     for claim in planned.lab.claims:
@@ -182,7 +183,8 @@ def _notes(lab: Lab) -> Iterator[str]:
 
 
 def _more_memory(setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields a warning for each configuration whose memory limit is raised because zero-latency files are in memory."""
+    """Yields a warning for each configuration with zero-latency files in memory. ironbench raises the memory limit of
+    such a configuration by the size of these files."""
     for setup in setups:
         system = setup.system
         if system.memory_total_bytes is None or not (needed := ideal_bytes(system)):
@@ -198,8 +200,8 @@ def _more_memory(setups: Sequence[Setup]) -> Iterator[str]:
 
 
 def _emulation(setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields warnings about devices that are too fast for this machine to emulate, or a note that its emulation speed
-    is unknown."""
+    """Yields a warning for each device that this machine may emulate too slowly. If the emulation speed of this machine
+    is unknown, yields a note about this instead."""
     named: dict[tuple[str, int], list[str]] = {}
     for setup in setups:
         for device in setup.system.layout.devices:
@@ -228,7 +230,7 @@ def _about(rate: float) -> str:
 
 
 def _too_fast(model: str, speed: EmulatedSpeed, rate: EmulationRate) -> str:
-    """Explains why the emulation of a model may be too slow; empty if the emulation is fast enough."""
+    """Explains why the emulation of a model may be too slow. Returns an empty text if it is fast enough."""
     here = f"this machine emulated at most {_about(rate.reads_per_s)} reads/s on {rate.day}"
     calibrate = "`ironbench device calibrate` measures again"
     match speed.fidelity:

@@ -31,15 +31,15 @@ _SHOWN_BLOCKS = 12
 def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bool) -> None:
     """Prints what a run would do.
 
-    `before`: records that the run already has. `over`: whether all trials were measured already. `drawn`: whether each
-    run draws a new random order.
+    `before`: records that the run already has. `over`: whether these records contain all trials. `drawn`: whether the
+    seed is random, so that each run has a different order.
     """
     workload = workloads.get(plan.choice.workload)
     data_bytes = size.data_bytes(Setup(plan.trials[0].cell, plan.system, plan.choice))
     blocks = 1 + max(trial.block for trial in plan.trials)
     setups = [Setup(one.cell, plan.system, plan.choice) for one in plan.trials if one.block == 0]
     left = plan if plan.search else schedule.remaining(plan, before)
-    # The variation of trials that end after a number of transactions is not known in advance.
+    # If trials end after a number of transactions, their length and therefore their variation are not known in advance.
     timed = all(setup.cell.load.duration_s is not None for setup in setups)
     resolution = size.of_blocks(setups, blocks) if blocks > 1 and timed and not plan.search else None
     load = plan.trials[0].cell.load
@@ -93,7 +93,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
 
 
 def _counting(before: Sequence[Record]) -> list[Record]:
-    """Returns the records of all trials that were not aborted. Aborted trials are measured again."""
+    """Returns the records without those of aborted trials, which will be measured again."""
     return [record for record in before if record.status is not Status.CUT_SHORT]
 
 
@@ -125,7 +125,8 @@ def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
 
 
 def _most_trials(plan: Plan) -> int:
-    """Returns the maximum number of trials of a run with a search, including all confirmations."""
+    """Returns the maximum number of trials that a run with a search can have. Trials that confirm loads are
+    included."""
     assert plan.search is not None
     return optimum.most_trials(plan.search) + plan.confirmations * optimum.MOST_CONFIRMED
 
@@ -161,7 +162,7 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
 
 
 def _resolved_by_run(resolution: Resolution, count: int) -> str:
-    """Describes what a lab with these blocks could detect. Separate runs are compared without a verdict."""
+    """Describes what a lab with `count` such blocks could detect. The run itself has no verdict."""
     blocks = "more than 500 blocks" if resolution.needed is None else counted(resolution.needed, "block")
     lab = f"a lab of {count} such blocks"
     text = estimate.resolves(

@@ -60,7 +60,8 @@ def _factors(lab: Lab) -> str:
 
 
 def _runs(lab: Lab) -> str:
-    """Shows each run as a row of signs, because the values of many factors would not fit in a line."""
+    """Formats the runs as a table. Each row is a run, and a sign stands for each factor's value, because the values of
+    many factors would not fit in a line."""
     rows = [("", *(str(number) for number, _ in enumerate(lab.factors, 1)))]
     for setup in lab.setups:
         levels = setup.cell.levels

@@ -42,8 +42,7 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
     """Returns the facts that a lab file of this kind needs. Queries the server if a DSN is given. Raises InputError and
     FailureError.
 
-    `folder`: directory of the lab file. None: the lab file has no directory yet, so files are named by their absolute
-    paths.
+    `folder`: directory of the lab file. If it is None, the lab file names files by their absolute paths.
     """
     _require_fields(kind, asked)
     dsn = asked.dsn
@@ -91,8 +90,8 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
 
 
 def _other_version(engine: Engine, programs: str, version: str) -> str:
-    """Returns the version of the programs in a directory. Raises InputError if there are no programs, or if their
-    version is `version`."""
+    """Returns the version of the engine's programs in the directory `programs`. Raises InputError if the directory has
+    no such programs, or if their version is also `version`."""
     system, secrets = engine.validated(System(engine.name, "other", {"bin": programs}), 1)
     other = engine.identity(system, secrets).get("version", "")
     if other == version:
@@ -125,7 +124,7 @@ def _require_fields(kind: str, asked: NewLab) -> None:
 
 
 def suggestions(field: Field) -> list[str]:
-    """Returns values from which the user can choose; empty if there is no list."""
+    """Returns possible values of a field. Returns an empty list if the values cannot be listed."""
     able = engines.able(("transactions", "data"))
     if field.name == "engine":
         return list(able)
@@ -135,7 +134,7 @@ def suggestions(field: Field) -> list[str]:
 
 
 def _without_password(engine: Engine, dsn: str) -> str:
-    """Returns the DSN of a second server without its password, as it is written to the lab file."""
+    """Returns the DSN of the second server as it is written to the lab file, without the password."""
     if not dsn:
         return ""
     system, _ = engine.engine_for(dsn).validated(System(engine.name, "new", dsn=dsn), 1)
@@ -143,15 +142,15 @@ def _without_password(engine: Engine, dsn: str) -> str:
 
 
 def _rate(name: str, written: str | float) -> float:
-    """Reads the rate in a field; 0 if the field is empty. Command-line options and web forms contain the rate as text.
-    Raises InputError."""
+    """Reads the rate in a field. The rate is a text if it is from a command-line option or a web form. Returns 0 if the
+    field is empty. Raises InputError."""
     known = table(NewLab)[name]
     return known.row.range.read(known.options[0], written) if written and known.row.range else 0.0
 
 
 def _named(folder: Path | None, option: str, text: str) -> str:
-    """Returns a file's name in the lab file: relative to the lab file's directory if the file is below it, and
-    otherwise absolute.
+    """Returns the name by which the lab file refers to a file. The name is relative if the file is below the directory
+    of the lab file. Otherwise, it is absolute.
 
     Keeps the `@WEIGHT` of a script. Raises InputError if the file does not exist.
     """
@@ -165,7 +164,8 @@ def _named(folder: Path | None, option: str, text: str) -> str:
 
 
 def _facts(system: System, secrets: Secrets) -> tuple[dict[str, Any], str]:
-    """Returns the facts of an existing server, and a hint if the role lacks the privilege for checkpoints."""
+    """Returns facts about an existing server, and a hint about the privilege for checkpoints. The hint is empty if the
+    role has the privilege."""
     with engines.running(system, secrets, 1) as session:
         try:
             engines.get(session.engine).administration.require_rights(session, [("checkpoints", CHECKPOINT)])

@@ -19,30 +19,31 @@ class LabContext:
     dsn: str
     """DSN of the server without its password; empty if ironbench starts the server."""
     template: str
-    """Name of the user's database on that server, which trials can copy; empty if unknown."""
+    """Name of the user's database on the server. Each trial gets a copy of it. Empty if the name is unknown."""
     version: str
     settings: Mapping[str, str]
     """Current settings of the server; empty if the server is not running."""
     cores: int
     memory_bytes: int
     lacks: str = ""
-    """Hint about privileges for checkpoints that the role lacks; empty if it lacks none."""
+    """Hint about a missing privilege for checkpoints. Empty if the role has the privilege."""
     dump: str = ""
     """Dump of the user's database, as named in the lab file; empty if none was given."""
     scripts: tuple[str, ...] = ()
     """Scripts of the user's application, as named in the lab file; empty if none were given."""
     setting: str = ""
-    """Setting to vary; if empty, the first setting that is suggested for the engine."""
+    """Setting to vary. If it is empty, the lab varies the first setting that is suggested for the engine."""
     index: str = ""
-    """SQL file that creates the index; empty if the user gave none. The same applies to the following files."""
+    """SQL file that creates the index. If a file is not given, this field and the next two are empty."""
     before: str = ""
     after: str = ""
     other: str = ""
-    """The other version (a DSN or a directory), or the server on the other machine; empty if the user gave none."""
+    """The second system to compare: the other version (a DSN or a directory), or the server on the other machine. Empty
+    if it was not given."""
     other_version: str = ""
     """Version of the programs in the directory `other`."""
     devices: tuple[str, ...] = ()
-    """Device models to emulate; if empty, the models in `questions._DEVICES`."""
+    """Device models to emulate. If it is empty, the models in `questions._DEVICES` are used."""
     today: float = 0.0
     """Today's peak load in transactions per second; 0 if it was not given."""
     capture: str = ""

@@ -128,8 +128,8 @@ def _upgrade(here: LabContext) -> Iterator[str]:
 
 
 def _versions(here: LabContext) -> dict[str, str]:
-    """Returns the versions that a lab without existing servers compares, and the `bin` setting of each version. The
-    older version is first. The setting is "" for the programs that ironbench uses by default."""
+    """Returns the versions that a lab compares if ironbench starts the servers. The key is the version, starting with
+    the older one. The value is the version's `bin` setting, or "" for the programs that ironbench uses by default."""
     if here.other:
         both = {here.version: "", here.other_version: here.other}
         return {version: both[version] for version in sorted(both, key=_number)}
@@ -151,7 +151,7 @@ def warnings(kind: str, here: LabContext) -> list[str]:
 
 
 def _number(version: str) -> list[int]:
-    """Converts a version to numbers for sorting, such as `18.4` to [18, 4]. The older version is the baseline."""
+    """Converts a version to numbers by which versions are sorted, such as `18.4` to [18, 4]."""
     return [int(part) for part in re.findall(r"\d+", version)]
 
 
@@ -260,7 +260,8 @@ def _emulated(model: str) -> str:
 
 
 _ANYWHERE = "/var/tmp/ironbench-new"
-"""A directory that is never created. It is only used to find out whether the engine can place its WAL elsewhere."""
+"""Path of a directory that is never created. It is used only to ask the engine whether its WAL can be in a separate
+directory."""
 
 
 def _takes(here: LabContext, **fields: Any) -> bool:

@@ -79,8 +79,8 @@ def workload(here: LabContext) -> list[str]:
 
 
 def own_workload(here: LabContext, templates: bool = True) -> list[str]:
-    """Returns the sections for the user's data. `templates`: whether data on this server can be used; if not, a dump is
-    used."""
+    """Returns the sections for a workload on the user's data. The data are a database on the server if `templates` is
+    true and the engine supports this. Otherwise, they are a dump."""
     named = here.template or f"{FILL_IN}-database"
     template = [f"template = {quoted(named)}   # a database on that server; each trial gets a copy"]
     named_dump = here.dump or f"{FILL_IN}.dump"

@@ -1,8 +1,8 @@
-"""The turns of a block: a pilot chooses the slice length, then rotations are measured, and disturbed rotations are
-dropped.
+"""Measures the rotations of a block. First, a pilot chooses the slice length. Rotations that were disturbed are dropped
+and repeated.
 
-A rotation is dropped as a whole, for all systems, and only because of other activity on the machine, never because of a
-system's result. Dropping therefore does not bias the results.
+A rotation is always dropped for all systems, and only because of other activity on the machine. The results of the
+systems play no part, so dropping does not bias them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from ironbench.trial.observe.disturbance import DisturbanceShares
 from ironbench.words import counted
 
 MOST_START_UP = 0.01
-"""Maximum fraction of a slice that may be lost to start-up, in addition to `START_UP_S`, which is never measured."""
+"""Maximum fraction of a slice that may be lost to start-up. The first `START_UP_S` of each turn are not part of the
+slice."""
 MOST_DROPPED = 0.25
-"""Maximum fraction of rotations that are dropped and repeated. Further disturbed rotations are kept, and the records
+"""Maximum fraction of rotations that are dropped and repeated. If more are disturbed, they are kept, and the records
 are flagged."""
 SLOW_START = "slow-start"
 """Code of the warning that slices are too short for their start-up."""
@@ -34,18 +35,19 @@ _BY_CHANCE = 0.01
 
 @dataclass(slots=True)
 class Rotations:
-    """Rotations of a block's systems: each system has one turn per rotation."""
+    """The rotations of a block. In a rotation, each system of the block has one turn."""
 
     sides: Sequence[SliceSide]
     chance: Random
     fixed: bool
-    """Whether each rotation uses the order of the lab file."""
+    """Whether systems have their turns in the order of the lab file. Otherwise, the order is random in each
+    rotation."""
     dropped: int = 0
     kept_disturbed: list[DisturbanceShares] = field(default_factory=list)
-    """Disturbed turns that were kept because too many rotations were already dropped."""
+    """Disturbances of turns that were kept because the maximum number of rotations was already dropped."""
     start_up_s: float | None = None
-    """Seconds of work that the worst system loses per turn, at least, after the unmeasured start-up (`START_UP_S`);
-    None if there was no pilot."""
+    """Lower bound for the seconds of work that a system loses per turn because of slow transactions after `START_UP_S`.
+    The value is that of the worst system. None if there was no pilot."""
 
     def warm_up(self) -> None:
         """Runs each system's warm-up. Raises DriveEndedError, OneSystemError and KeyboardInterrupt."""
@@ -53,16 +55,16 @@ class Rotations:
             side.turn(side.warmup_s or START_UP_S, 0.0)
 
     def pilot(self, longest_s: float) -> float:
-        """Returns the shortest slice length of which a small enough fraction is lost at the start, at most `longest_s`.
-
-        Returns `longest_s` if too few transactions were observed. Raises DriveEndedError, OneSystemError and
-        KeyboardInterrupt.
+        """Measures the start-up of all systems and returns a slice length. It is the shortest length for which the
+        fraction lost to start-up is small enough, and at most `longest_s`. Returns `longest_s` if too few transactions
+        were observed. Raises DriveEndedError, OneSystemError and KeyboardInterrupt.
         """
         found: dict[str, StartTransactions] = {}
         for _ in range(PILOT_TURNS):
             for side in self._order():
                 found[side.cell] = found.get(side.cell, StartTransactions(0, 0, 0.0, 0.0)) + side.started()
-        # The worst system counts, so the chance of a false result grows with the number of systems.
+        # The result is the maximum over all systems. Each system is tested at a stricter level, because otherwise more
+        # systems would make a false result more likely.
         level = _BY_CHANCE / len(found)
         self.start_up_s = EARLY_S * max(one.surely_lost(level) for one in found.values())
         if any(one.late < FEW for one in found.values()):
@@ -72,8 +74,8 @@ class Rotations:
     def measure(self, count: int, slice_s: float, show: Callable[[int], None]) -> None:
         """Measures rotations until `count` of them are kept. Raises DriveEndedError, OneSystemError and
         KeyboardInterrupt."""
-        # Processes of this benchmark. Servers that ironbench started are its child processes. An existing server may or
-        # may not be visible on this machine.
+        # Processes of this benchmark: ironbench itself, with its child processes, and the servers. If an existing
+        # server runs on another machine, its processes are not visible.
         own = {os.getpid(), *(pid for side in self.sides for pid in side.processes())}
         in_sight = all(side.processes() for side in self.sides)
         most_dropped = int(count * MOST_DROPPED)
@@ -122,9 +124,9 @@ class Rotations:
         before = disturbance.read(own)
         side.turn(START_UP_S, slice_s)
         taken = disturbance.used_between(before, disturbance.read(own))
-        # A server that is not visible would count as another program. If kernel threads are not counted separately, the
-        # threads that write back a system's data would also count as other programs, and slices of the system that
-        # writes most would be dropped.
+        # In two cases, CPU time of the systems would count as that of other programs: if a server's processes are not
+        # visible, and if kernel threads are not counted separately. Kernel threads write back the systems' data, so
+        # turns of the system that writes most would be dropped.
         if not in_sight or not taken.counted:
             taken = DisturbanceShares(0.0, taken.steal)
         side.judge(taken.share)
@@ -132,13 +134,14 @@ class Rotations:
 
 
 def chosen(start_up_s: float, longest_s: float = LENGTHS_S[-1]) -> float:
-    """Returns the shortest slice length of which start-up takes a small enough fraction, or else the longest length."""
+    """Returns the shortest slice length for which the fraction lost to start-up is small enough. Returns `longest_s` if
+    no shorter length is long enough."""
     return next((one for one in LENGTHS_S if start_up_s < MOST_START_UP * one and one <= longest_s), longest_s)
 
 
 def slow_start(start_up_s: float, slice_s: float) -> tuple[Note, ...]:
-    """Returns a note if the slices are too short for their start-up, but longer slices are not possible: there would be
-    too few in a block, or the length is already the maximum."""
+    """Returns a note if the slices are too short for their start-up. This happens if the length is already the maximum,
+    or if a block would contain too few longer slices."""
     if start_up_s < MOST_START_UP * slice_s:
         return ()
     needed_s = LEAST_TURNS * chosen(start_up_s)

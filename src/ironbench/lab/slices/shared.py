@@ -14,16 +14,16 @@ _SUMMED = (
     *("observer_commits", "observer_commits_uncertain", "observer_connections"),
     *("clients", "waiting_clients", "elapsed_s", "warmup_s"),
 )
-"""Fields of a summary that checks compare with the data (`workloads.commit_check` and the checks of each workload)."""
+"""Fields of a trial's summary that data checks read (`workloads.commit_check` and the checks of each workload)."""
 _OF_SCRIPTS = ("completed", "transactions", "failed")
 _STATEMENTS = 100
-"""Maximum number of statements that ironbench runs in the session of each additional system, before the start and for
-checks."""
+"""Maximum number of statements in ironbench's own session, for each additional system. They are executed before the
+start and for checks."""
 
 
 class SharedChecks:
-    """Synchronises the systems of a block that use the same database. Their checks start when all clients of all
-    systems have finished."""
+    """Synchronises the systems of a block that use the same database. Their checks start only after the clients of all
+    these systems have finished."""
 
     def __init__(self, systems: int) -> None:
         self._systems = systems
@@ -32,7 +32,8 @@ class SharedChecks:
         self._changed = threading.Condition()
 
     def whole(self, summary: Summary) -> Summary | None:
-        """Waits until every system has ended. Returns the combined summary of all systems; None if one failed."""
+        """Waits until every system has ended. Returns the combined summary of all systems. Returns None if one
+        failed."""
         with self._changed:
             self._summaries.append(summary)
             self._changed.notify_all()

@@ -52,8 +52,7 @@ class DriveEndedError(Exception):
 
 
 class TurnDriver:
-    """A driver that runs a trial in turns, in a separate thread. The thread waits while other systems have their
-    turns."""
+    """Runs the load of one system in a separate thread. The thread waits while other systems have their turns."""
 
     def __init__(self) -> None:
         self.begun = threading.Event()
@@ -62,12 +61,12 @@ class TurnDriver:
         self.stopping = False
         """Whether the trial must end. May be set before the trial starts."""
         self.requests = False
-        """Whether checkpoints are requested during the trial. If so, `SliceSide` requests them during the system's
-        turns. Their interval counts only the time of these turns."""
+        """Whether the trial needs requested checkpoints. `SliceSide` requests them in the system's turns, at intervals
+        that count only these turns."""
 
     def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        # Samples at fixed intervals would include other systems' turns. Checkpoints are requested by `SliceSide`
-        # instead.
+        # Observers are removed, because they sample at fixed intervals, also during other systems' turns. The observer
+        # that requests checkpoints is replaced by `SliceSide`.
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self.requests = any(one["name"] == REQUEST for one in whole.pop("observers"))
         whole["observers"] = []
@@ -77,7 +76,7 @@ class TurnDriver:
         return self._driven(msgspec.json.encode(whole), progress, started)
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Runs the rehearsal before the first turn, without interruption."""
+        """Runs the rehearsal before the first turn. It is not divided into turns."""
         self.rehearsal = progress
         return self._driven(plan, progress, started)
 
@@ -113,17 +112,17 @@ class SliceSide:
     driven: Driven | None = None
     slices: list[Slice] = field(default_factory=list)
     frozen_used: ResourceUsage = field(default_factory=ResourceUsage)
-    """Resources that the system's processes used while the system was paused."""
+    """Resources that the system's processes used during pauses. They are not part of the trial."""
     debt_s: float = 0.0
-    """Seconds after the last turn that were spent on finishing a running checkpoint, on one more checkpoint, and on
-    writing back their data."""
+    """Seconds after the last turn for writes that the turns left behind: the end of a running checkpoint, one more
+    checkpoint, and writing back dirty data."""
     unreached: set[str] = field(default_factory=set)
     """Directories whose file systems could not be synced because they belong to another user."""
     checkpoints: int = 0
     settled: bool = False
     """Whether the system's load ran to the end and the system's checks passed."""
     record: Record | None = None
-    """The system's record after it was written. Prevents a second record after Ctrl-C."""
+    """The system's record, once it is written. After Ctrl-C, this shows that no second record is needed."""
     profile: Profile | None = None
     """The stacks that were sampled in the system's measured slices."""
     _profiler: Profiler | None = None
@@ -132,7 +131,7 @@ class SliceSide:
     _checkpoint: threading.Thread | None = None
     _frozen_at: ResourceUsage | None = None
     _requested_before: int = 0
-    """Number of checkpoints when the system's last turn started."""
+    """Number of checkpoints that had been requested when the system's last turn started."""
     _turn_at_s: float = 0.0
 
     @property
@@ -149,7 +148,7 @@ class SliceSide:
         return self.setup.cell.load.warmup_s
 
     def processes(self) -> Sequence[int]:
-        """Returns the process ids of the system's server; empty if they are not visible."""
+        """Returns the process ids of the system's server. Returns nothing if they are not visible on this machine."""
         return self.session.processes()
 
     def connect(self) -> None:
@@ -173,14 +172,14 @@ class SliceSide:
             around = replace(around, together=self.shared.whole)
         if self.storage.devices.mounted:
             around = replace(around, checking=self.storage.devices.at_once)
-        plan = replace(self.plan, profile=None)  # the bench samples stacks, over all turns
+        plan = replace(self.plan, profile=None)  # stacks are sampled outside of `drive`, see `begin_profile`
         try:
             self.driven = drive(plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
         except KeyboardInterrupt:
-            return  # the waiting thread has stopped the rehearsal
+            return  # the main thread has stopped the rehearsal
         finally:
             if self.shared is not None:
-                self.shared.give_up()  # no effect if all clients have ended
+                self.shared.give_up()  # no effect if all systems have ended
 
     @property
     def _progress(self) -> Progress:
@@ -195,7 +194,7 @@ class SliceSide:
             self._end(slice_s)
 
     def _begin(self, start_up_s: float, slice_s: float) -> None:
-        """Starts the clients after the system was resumed."""
+        """Starts the clients of the resumed system."""
         self._turn_at_s = time.monotonic() - self.began_s
         self._requested_before = self.checkpoints
         if slice_s > 0:
@@ -218,7 +217,7 @@ class SliceSide:
         return turned
 
     def judge(self, taken: float) -> None:
-        """Stores the fraction of CPU time that other programs used during the last slice."""
+        """Stores `taken`, the fraction of CPU time that other programs used during the last turn."""
         self.slices[-1] = replace(self.slices[-1], taken=taken)
 
     def forget(self) -> None:
@@ -232,11 +231,10 @@ class SliceSide:
         return [one for one in self.slices if not one.dropped]
 
     def started(self) -> StartTransactions:
-        """Measures transactions right after start-up and at full speed, in two turns that are not recorded.
-
-        Between the two turns, the clients pause, but the server is not paused. The second turn also has an unmeasured
-        start-up, because its first transactions would otherwise be lost. Raises DriveEndedError, OneSystemError and
-        KeyboardInterrupt.
+        """Measures how fast transactions are right after start-up, and how fast they are later. For this, it runs two
+        turns that are not recorded. Between them, the clients pause, but the server is not paused. The start of the
+        second turn is not measured either, because transactions that begin before the measured part are not counted.
+        Raises DriveEndedError, OneSystemError and KeyboardInterrupt.
         """
         with attribute_errors_to(self.cell):
             self.wake()
@@ -247,8 +245,8 @@ class SliceSide:
         return StartTransactions(early, late, early_s, late_s)
 
     def _tried(self, start_up_s: float, slice_s: float) -> tuple[int, float]:
-        """Runs a turn that is not recorded. Returns the turn's transactions and the seconds that each client spent on
-        them."""
+        """Runs a turn that is not recorded. Returns the number of its transactions, and the mean time in seconds that a
+        client spent on them."""
         self._progress.begin_turn(start_up_s, slice_s, ())
         transactions, _, busy_s, *_ = self._rested()
         self._progress.forget()
@@ -256,7 +254,7 @@ class SliceSide:
 
     def _over(self) -> BaseException:
         """Returns the exception for a turn without a result. After Ctrl-C, the core stops waiting for the turn, but the
-        load continues. This method then does not wait for the load, because it would never end.
+        load continues. In this case, waiting for the end of the load would never return.
         """
         if self._at_turns.progress is not None and not self._at_turns.progress.over:
             return KeyboardInterrupt()
@@ -269,8 +267,8 @@ class SliceSide:
             self._profiler = profiling.started(request, self.session)
 
     def end_profile(self) -> None:
-        """Stops sampling. The profile contains only samples from this system's kept slices, and not from their
-        start-up. A second call has no effect."""
+        """Stops sampling. The profile contains only samples from kept slices of this system. Start-ups are excluded. A
+        second call has no effect."""
         profiler, self._profiler = self._profiler, None
         if profiler is not None and self.kept:
             began = ((self.began_s + one.at_s + one.start_up_s, one.length_s) for one in self.kept)
@@ -278,7 +276,8 @@ class SliceSide:
 
     @property
     def turns_s(self) -> float:
-        """Total seconds of the system's turns since the first slice, including dropped turns."""
+        """Total seconds of the system's turns that contain a slice. Dropped turns are included; the warm-up and the
+        pilot are not."""
         return sum(one.start_up_s + one.length_s + one.drain_s + one.paid_s for one in self.slices)
 
     @property
@@ -308,8 +307,8 @@ class SliceSide:
         return workloads.get(self.plan.choice.workload).writes(self.plan.choice.options)
 
     def _write_back(self) -> float:
-        """Writes dirty data back now, because the kernel would do it later, in another system's turn. Returns the
-        seconds that this took."""
+        """Writes the system's dirty data back. Otherwise, the kernel would write them back later, in another system's
+        turn. Returns the seconds that this took."""
         if not self._writes:
             return 0.0
         began = time.perf_counter()
@@ -319,8 +318,8 @@ class SliceSide:
         return time.perf_counter() - began
 
     def _request_checkpoint(self) -> None:
-        """Requests a checkpoint if one is due. As in a trial, checkpoints have a fixed interval, but it counts only the
-        time of this system's slices. The checkpoint runs in this turn and the following turns."""
+        """Requests a checkpoint if one is due. Checkpoints are requested at fixed intervals, which count only the time
+        of this system's slices. If a checkpoint takes longer than the turn, it continues in the next turns."""
         every_s = self.checkpoint_s
         if every_s is None:
             return
@@ -333,7 +332,8 @@ class SliceSide:
 
     @property
     def checkpoint_s(self) -> float | None:
-        """Interval between requested checkpoints in seconds of this system's slices; None if none are requested."""
+        """Interval between requested checkpoints, in seconds of this system's slices. None if no checkpoints are
+        requested."""
         return checkpoints.settled(self.setup).cell.load.checkpoint_s if self._at_turns.requests else None
 
     def _checkpointed(self) -> None:
@@ -344,10 +344,10 @@ class SliceSide:
             finally:
                 line.close()
         except IronbenchError:
-            return  # if the server died, the system's clients notice
+            return  # not reported here: if the server died, the clients report it
 
     def finish_writes(self) -> None:
-        """Finishes and times the writes that remain after the last turn, while the other systems are paused. Raises
+        """Finishes the writes that the turns left behind, and stores their time. The other systems are paused. Raises
         FailureError."""
         self.wake()
         self.storage.end()

@@ -28,17 +28,18 @@ LENGTHS_S = (0.5, 1.0, 2.0, 5.0)
 """Slice lengths in seconds from which a pilot chooses."""
 LEAST_TURNS = 5
 """Minimum number of turns of each system in a block. With fewer turns, the machine's noise would not affect the systems
-equally. The shortest trials that a budget chooses (`plan.budget.LENGTHS_S`) have this many turns of the usual length.
+equally. This number fits into the shortest trials that a budget chooses (`plan.budget.LENGTHS_S`) if turns have the
+usual length.
 """
 EARLY_S, LATE_S = 0.5, 0.8
-"""Seconds that are measured in each of the pilot's two turns: right after the start-up of the first turn, and later in
-the second turn."""
+"""Lengths in seconds of the pilot's two measurements. The first follows the start-up of the system. The second shows
+the speed of the system some time later."""
 AT_WORK_S = 0.3
-"""Seconds at the start of the pilot's second turn that are not measured. After this time, the clients are at different
-points of their transactions."""
+"""Seconds between the pilot's two measurements. In this time, the clients reach different points of their
+transactions."""
 START_UP_S = 0.1
-"""Seconds at the start of each turn that are not measured, because processes were just resumed and CPU caches contain
-other systems' data."""
+"""Seconds at the start of each turn that are not measured. In this time, the processes have just been resumed, and CPU
+caches contain other systems' data."""
 PILOT_TURNS = 3
 """How often the pilot measures each system, in the first block."""
 CHANGE_S = 0.02
@@ -50,7 +51,8 @@ OWN_BYTES = 256 << 20
 
 
 def rotations(load: Load, slice_s: float) -> int:
-    """Returns the number of turns of each system in a block. The system's slices add up to the duration of a trial."""
+    """Returns the number of turns of each system in a block. The number is chosen so that a system's slices add up to
+    the duration of a trial."""
     return max(1, round((load.duration_s or 0.0) / slice_s))
 
 
@@ -60,13 +62,13 @@ def fits(duration_s: float, slice_s: float) -> bool:
 
 
 def longest(duration_s: float) -> float:
-    """Returns the longest slice length for a pilot in a block of this length; the shortest slice length if no length
-    fits."""
+    """Returns the longest slice that a pilot may choose if a system's slices take `duration_s` in total. Each system
+    must have at least `LEAST_TURNS` slices. Returns the shortest possible length if no length satisfies this."""
     return next((length for length in reversed(LENGTHS_S) if fits(duration_s, length)), LENGTHS_S[0])
 
 
 def fitted(lab: Lab) -> Lab:
-    """If a pilot will choose the slice length, returns the lab with the length that is assumed for planning."""
+    """Returns the lab with a slice length. If a pilot will choose it, the plan uses an assumed length."""
     if not lab.method.slice_piloted:
         return lab
     duration_s = next(setup.cell.load.duration_s or 0.0 for setup in lab.measurable)
@@ -74,7 +76,7 @@ def fitted(lab: Lab) -> Lab:
 
 
 def costing(lab: Lab, costs: LabTimes) -> LabTimes:
-    """Adds the time between turns to the times of configurations."""
+    """Returns the times with the time of the pilot and the time between turns added."""
     slice_s = lab.method.slice_s
     if slice_s is None:
         return costs
@@ -92,14 +94,15 @@ def _observed_s(costs: LabTimes) -> float:
 
 
 def placed(lab: Lab) -> Sequence[Setup]:
-    """Returns the setups of all measured configurations, with the directories of their systems."""
+    """Returns the setups of all measured configurations. If their systems run at the same time, each has its own
+    directories."""
     own = lab.measurable
     return own if lab.method.slice_s is None else [with_own_directories(lab, setup) for setup in own]
 
 
 def with_own_directories(lab: Lab, setup: Setup) -> Setup:
-    """Returns the setup with directories that no earlier configuration uses, for data, emulated devices and files in
-    memory."""
+    """Returns the setup with its own directories for data, emulated devices and files in memory. Configurations before
+    it in the lab do not use these directories."""
     own = lab.measurable
     place = next((number for number, one in enumerate(own) if one.cell.name == setup.cell.name), 0)
     taken = {directory for one in own[:place] for directory in directories(one)}
@@ -126,13 +129,14 @@ def with_own_directories(lab: Lab, setup: Setup) -> Setup:
 
 
 def directories(setup: Setup) -> set[str]:
-    """Returns the directories of the system's data, and those on its emulated devices."""
+    """Returns the data directory of the system, and its directories on emulated devices."""
     layout = setup.system.layout
     return {*layout.emulated, *filter(None, (layout.data,))}
 
 
 def why_trials(lab: Lab, contents: Mapping[str, Content]) -> str:
-    """Returns the reason why the systems of this lab cannot be interleaved; empty if they can."""
+    """Returns the reason why the systems of this lab cannot be interleaved. Returns an empty text if they can be
+    interleaved."""
     setups = lab.measurable
     for setup in setups:
         for why in _against(setup):
@@ -188,13 +192,13 @@ def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str
 
 
 _IN_TURNS = ("drive loop", "thread CPU clock", "counters of the device's process", "timed", "counted")
-"""Prefixes of the sources of metrics that records of slices contain, in addition to the workload's metrics. Observers
-are not among them, because they sample at fixed intervals.
+"""Sources of metrics that records of slices contain; each text is the start of `source` in the catalogue. The
+workload's own metrics are also contained. Metrics of observers are not, because observers sample at fixed intervals.
 """
 
 
 def _against_metrics(lab: Lab, setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields metrics that a verdict or claim needs but that records of slices lack."""
+    """Yields reasons that concern metrics: a verdict or claim needs a metric that records of slices do not contain."""
     cells = {setup.cell.name for setup in setups}
     asked = [lab.method.metric, *(claim.metric for claim in lab.claims if not cells.isdisjoint(claim.cells))]
     for metric in asked:
@@ -236,7 +240,8 @@ def _against_lab(lab: Lab, setups: Sequence[Setup], contents: Mapping[str, Conte
 
 
 def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
-    """Yields reasons why systems on existing servers, which are never paused, cannot be interleaved."""
+    """Yields reasons why systems on existing servers cannot be interleaved. ironbench never pauses an existing
+    server."""
     theirs = [setup for setup in setups if setup.system.dsn is not None]
     if not theirs:
         return
@@ -269,7 +274,7 @@ def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
 
 
 def server_of(setup: Setup) -> str:
-    """Returns the address of an existing server; empty for a server that ironbench starts."""
+    """Returns the address of an existing server. Returns an empty text if ironbench starts the server."""
     system = setup.system
     return engines.get(system.engine).server_of(system.dsn) if system.dsn is not None else ""
 
@@ -285,10 +290,10 @@ def frozen(lab: Lab) -> bool:
 
 
 def _short_of(setups: Sequence[Setup], contents: Mapping[str, Content]) -> Iterator[str]:
-    """Yields shortages of memory or disk space. `setups`: the configurations, with the directories that they use when
-    their systems run at the same time."""
+    """Yields reasons that concern memory or disk space: there is not enough for all systems at the same time. `setups`:
+    the configurations, each with its own directories."""
     if any(setup.system.dsn is not None for setup in setups):
-        return  # an existing server already uses its memory and space
+        return  # the memory and space of an existing server are already in use
     there = memory_there()
     needed = sum(map(_memory_bytes, setups))
     if needed > there:
@@ -330,8 +335,8 @@ def memory_there() -> int:
 
 
 def _memory_bytes(setup: Setup) -> int:
-    """Returns the memory that a system needs: its limit, or else its cache, processes and zero-latency parts. The page
-    cache gets the rest."""
+    """Returns the memory that a system needs. This is its memory limit, or without a limit the memory for its cache,
+    processes and zero-latency parts."""
     if setup.system.memory_total_bytes is not None:
         return setup.system.memory_total_bytes
     ideal_bytes = sum(engines.get(setup.system.engine).ideal_bytes(setup.system).values())

@@ -1,8 +1,7 @@
-"""Emulated devices of an interleaved system, whose model time stops with the system.
-
-A device without model timing completes each request immediately. When its model timing is switched on again, the
-model's time continues where it stopped (`Pace::set`, crates/ironbench-device/src/live/pace.rs). The device of a paused
-system therefore accumulates no burst credit, and no turn starts with burst credit from idle time.
+"""Emulated devices of an interleaved system. While the system is paused, the time of its device models stands still.
+For this, model timing is switched off, so that the devices complete requests immediately. When it is switched on again,
+the time of the models continues where it stopped (`Pace::set`, crates/ironbench-device/src/live/pace.rs). Devices
+therefore accumulate no burst credit while their system is paused.
 """
 
 from __future__ import annotations
@@ -59,7 +58,8 @@ class SystemDevices:
         self._last = self._read()
 
     def observed(self, turns_s: float) -> Observation:
-        """Returns the devices' activity from `begin` to `end` (or now), over `turns_s` seconds of turns."""
+        """Returns what the devices did from `begin` until `end`, or until now if `end` was not called. Rates are
+        relative to `turns_s`, the time of the system's turns."""
         last = self._read() if self._last is None else self._last
         samples = {name: [Sample(0.0, raw), Sample(turns_s, last[name])] for name, raw in self._first.items()}
         if not samples or turns_s <= 0 or not all(last.values()):

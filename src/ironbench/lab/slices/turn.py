@@ -17,21 +17,22 @@ class Slice:
     """Start of the turn in seconds since the first turn of the block."""
     length_s: float
     transactions: int
-    """Number of successful transactions that started in the slice, including those that ended after it."""
+    """Number of successful transactions that started in the slice. They may have ended after it."""
     failed: int
     busy_s: float
-    """Seconds that all clients together spent on these transactions and on the failed ones, including the think time
-    after each."""
+    """Time of the successful and the failed transactions, in seconds, summed over all clients. It includes the think
+    time after each transaction."""
     start_up_s: float
     """Seconds from the start of the turn to the start of the slice."""
     drain_s: float
     """Seconds from the end of the slice until the last client finished its transaction."""
     paid_s: float
-    """Seconds after the drain for writing back dirty data from the page cache."""
+    """Seconds for writing back dirty data from the page cache, after all clients have finished."""
     taken: float = 0.0
     """Fraction of all cores' CPU time that other programs used during the turn."""
     dropped: bool = False
-    """Whether the slice was dropped with its rotation because of a disturbance. No metric includes dropped slices."""
+    """Whether the rotation of this slice was dropped because of a disturbance. Metrics do not include dropped
+    slices."""
 
     def rate(self, clients: int) -> float:
         """Returns the transactions per second for this number of clients."""
@@ -48,7 +49,8 @@ class OneSystemError(Exception):
 
 @contextmanager
 def attribute_errors_to(cell: str) -> Iterator[None]:
-    """Attributes errors inside the context to one system. Raises OneSystemError and UnwrittenError."""
+    """Attributes errors inside the context to one system, by raising OneSystemError. UnwrittenError is raised
+    unchanged."""
     try:
         yield
     except UnwrittenError:

@@ -1,9 +1,9 @@
 """Measures a lab with slices: the systems of a block run at the same time, and the load switches from one to the next.
 
-Noise on a shared machine is slow: it changes more from minute to minute than from second to second. It affects systems
-that alternate every second equally, so it cancels in their ratio (randomised multiple interleaved trials: Abedi and
-Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). Each block
-restarts every system, because performance also varies from one server start to the next. Findings are therefore
+Noise on a shared machine is slow: it changes more from minute to minute than from second to second. If systems
+alternate every second, noise affects them equally and cancels in their ratio (randomised multiple interleaved trials:
+Abedi and Brecht, "Conducting repeatable experiments in highly variable cloud computing environments", ICPE 2017). Each
+block restarts every system, because performance also varies from one server start to the next. Findings are therefore
 computed from blocks and not from slices.
 """
 
@@ -49,20 +49,18 @@ from ironbench.trial.load import restore
 from ironbench.words import counted
 
 SLICES = "slices.json"
-"""File in a record that contains every slice of the record's system: start, length, transactions, and unmeasured
+"""File in the record of a system. It lists the system's slices with their start, length, transactions, and unmeasured
 times."""
 
 
 MUCH_WRITTEN = 0.05
-"""Maximum time spent on writing between turns, as a fraction of the time of all slices. If it is exceeded, the record
-gets a warning."""
+"""If writing between turns takes more than this fraction of the time of all slices, the record gets a warning."""
 
 
 @dataclass(slots=True)
 class InterleavedBench:
-    """Measures all configurations of a block together, and stores their records after the last turn.
-
-    Trials before the blocks and fixed-rate trials are measured one after another by `each`.
+    """Bench that measures all configurations of a block at the same time. It stores their records after the last turn.
+    Trials before the blocks and fixed-rate trials are not interleaved: `each` measures them one after another.
     """
 
     each: FreshEngineBench
@@ -82,13 +80,13 @@ class InterleavedBench:
     def _block(self, due: NextTrial) -> Sequence[Record]:
         lab, block = self.each.lab, due.trial.block
         trials = [one for one in lab.trials if one.block == block and not lab.setup(one.cell.name).of]
-        # A block is always repeated as a whole. Only records of these configurations count as earlier attempts, because
-        # trials of the baseline's peak also have block number 0.
+        # A block is always repeated as a whole. Only records of its configurations are earlier attempts. Trials of the
+        # baseline's peak also have block number 0, but are not counted.
         before = progress.attempts(self.directory.records(), block, {one.cell.name for one in trials})
         trials = [replace(one, attempt=1 + before) for one in trials]
         sides: list[SliceSide] = []
         self.each.resources.live.begin(due.trial, _title(due, len(trials)))
-        # All records of the block contain this time, so that no record looks as if its lab was killed.
+        # All records of the block contain this time. If some of them are missing, this shows that the lab was killed.
         self.since = datetime.now(UTC).isoformat(timespec="milliseconds")
         notes = self.each.known
         with ExitStack() as stack:
@@ -110,7 +108,8 @@ class InterleavedBench:
                 kept = [
                     self._kept_of(trial, side, len(sides)) for trial, side in self._paired(trials, sides) if side.driven
                 ]
-                # If Ctrl-C came after the last turn, no record is aborted, so the measurement loop would continue.
+                # If Ctrl-C was pressed after the last turn, no record has the status "aborted", and the measurement
+                # loop would continue. The exception must end it.
                 if not any(one.status is Status.CUT_SHORT for one in kept):
                     raise
                 return kept
@@ -165,8 +164,8 @@ class InterleavedBench:
                     finish(side)
 
     def _slice_s(self, rotations: Rotations, longest_s: float) -> float:
-        """Returns the slice length that the lab sets or that earlier blocks used. In the first block, a pilot may
-        choose the length."""
+        """Returns the slice length: the one that the lab sets, or else the one that the pilot chose. Runs the pilot if
+        this is the first block."""
         method = self.each.lab.method
         if not method.slice_piloted:
             return method.slice_s or slice_plan.USUAL_S
@@ -184,15 +183,15 @@ class InterleavedBench:
         return found
 
     def _piloted(self) -> Iterator[Record]:
-        """Yields the comparable records of earlier blocks. They contain the slice length that the pilot chose, and the
-        pilot's warning. Aborted records are left out, because they contain only the length.
+        """Yields records of earlier blocks. They contain the slice length that the pilot chose, and the pilot's
+        warning. Aborted records are left out, because they do not contain the warning.
         """
         whole = (one for one in self.directory.records() if one.purpose == Purpose.LAB and one.status.comparable)
         return (one for one in whole if one.turns_since)
 
     def _side(self, stack: ExitStack, trial: Trial, notes: TrialNotes, before: Sequence[SliceSide]) -> SliceSide:
-        """Restores a system's data and starts its engine. Systems on an existing server may use the same database as a
-        system in `before`; the data are then not restored again."""
+        """Restores a system's data and starts its engine. If a system in `before` uses the same database of an existing
+        server, the data are not restored again."""
         each, lab = self.each, self.each.lab
         setup = lab.setup(trial.cell.name)
         apart = slice_plan.with_own_directories(lab, setup)
@@ -233,10 +232,10 @@ class InterleavedBench:
         return [(trial, by_cell[trial.cell.name]) for trial in trials if trial.cell.name in by_cell]
 
     def _kept_of(self, trial: Trial, side: SliceSide, systems: int) -> Record:
-        """Stores and returns the record of a system whose load ran, either completely or until it was aborted.
+        """Stores the record of a system whose load ran, and returns the record. The load may have been aborted.
         `systems`: number of systems in the block."""
         id = record_id(side.plan.series, trial)
-        # Ctrl-C was pressed just after the record was written
+        # If Ctrl-C was pressed just after the record was written, `side.record` is not set yet.
         if side.record is None and self.each.resources.store.path(id).is_dir():
             side.record = next(iter(self.each.resources.store.records([id])), None)
         if side.record is not None:
@@ -251,7 +250,7 @@ class InterleavedBench:
         driven = replace(driven, storage_died=side.storage.devices.death())
         measured = make.TrialOutcome(driven, prepared, side.loaded, side.storage.observed(side.turns_s))
         side.record = record = make.keep(self.each.resources.store, side.plan, trial, measured, side.session)
-        # an emulated device is removed after its block
+        # Data on emulated devices cannot be used again, because the devices are removed after the block.
         if record.status.comparable and not side.setup.system.layout.devices:
             self.each.data.kept(slice_plan.with_own_directories(self.each.lab, side.setup), trial.block)
         if not record.status.comparable:
@@ -267,10 +266,9 @@ class InterleavedBench:
         blamed: str = "",
         over: SliceSide | None = None,
     ) -> Sequence[Record]:
-        """Stores failed records for a block in which one system failed, because the block is repeated as a whole.
-
-        `blamed`: the configuration that failed, if known. `over`: the system of that configuration, if its load ended
-        with a result.
+        """Stores records for a block in which one system failed. All of its trials count as failed, because the block
+        is repeated as a whole. `blamed`: the configuration that failed, if known. `over`: the system of that
+        configuration, if its load has a result.
         """
         stop_all(sides)
         records = []
@@ -320,8 +318,8 @@ def _in_words(side: SliceSide, rotations: Rotations) -> str:
 
 
 def written_between(side: SliceSide) -> tuple[Note, ...]:
-    """Returns a note if much time was spent on writing dirty data between turns, because a system's throughput does not
-    include this time."""
+    """Returns a note if writing dirty data between turns took much time. The system's throughput does not include this
+    time."""
     share = (sum(one.paid_s for one in side.kept) + side.debt_s) / side.measured_s
     if share <= MUCH_WRITTEN:
         return ()
@@ -365,8 +363,8 @@ def _share(sides: Sequence[SliceSide]) -> None:
 
 
 def _clients(lab: Lab) -> int:
-    """Returns the number of connections that a system's engine must accept. If all systems are on one existing server,
-    this is the number for all systems together."""
+    """Returns how many connections each system's engine must accept. If all systems are on one existing server, the
+    server must accept the connections of all of them."""
     if slice_plan.frozen(lab):
         return most_clients(lab)
     return sum(
