@@ -1,34 +1,35 @@
 """Finds change points: the points at which the mean of a series of measurements changed.
 
 The search follows E-divisive (Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
-Multivariate Data", JASA 109, 2014): among all pairs of adjacent intervals of which the first starts at the beginning of
-a segment, the pair that differs most determines where the segment is split. Both parts are then searched in the same
-way. As in Hunter (Fleming, Kołaczkowski et al., "Hunter: Using Change Point Detection to Hunt for Performance
-Regressions", ICPE 2023), each change point is then tested between its neighbours, and the weakest change point is
-removed until all are significant.
+Multivariate Data", JASA 109, 2014): the algorithm compares pairs of adjacent intervals, the first of which starts at
+the beginning of a segment. The pair that differs most determines where the segment is split. Both parts are then
+searched in the same way. At the end, as in Hunter (Fleming, Kołaczkowski et al., "Hunter: Using Change Point Detection
+to Hunt for Performance Regressions", ICPE 2023), each change point is tested against the segments next to it. The
+weakest change point is removed until all change points are significant.
 
 The distance between intervals is the member of the E-divisive family with exponent 2, which is a difference of means.
-Points are weighted by the inverse of their variance. It is the sum of the point's own variance, estimated from its
-repeats, and a variance between points that is common to all (random effects: DerSimonian and Laird, Controlled Clinical
-Trials 7, 1986).
+Points are weighted by the inverse of their variance. The variance of a point is the sum of its own variance, which is
+estimated from its repeats, and a variance between points, which is the same for all points (random effects: DerSimonian
+and Laird, Controlled Clinical Trials 7, 1986).
 
 A series grows by one point per night and is analysed every night, so the chance of a false alarm must cover all of
 these interim analyses together. Each night spends `CHANCE / NIGHTS` (Lan and DeMets, Biometrika 70, 1983; at a constant
-rate, because a series has no planned end). This is divided by log2 of the number of points: among the pairs of
-intervals that end with the new point, only those whose lengths differ by about a factor of 2 are nearly independent.
-Pairs that end earlier were tested in earlier nights. A difference divided by its standard error is compared with the
-quantile of Student's t for that chance; the degrees of freedom account for the fact that only the variance between
-points was estimated here (Satterthwaite, Biometrics Bulletin 2, 1946).
+rate, because a series has no planned end). Only pairs of intervals that end with the new point are tested, because
+earlier nights have tested the others. Pairs are nearly independent only if their lengths differ by about a factor of 2,
+so the chance of a night is divided by log2 of the number of points. A difference divided by its standard error is
+compared with the quantile of Student's t for the resulting chance. Of the two variances, only the variance between
+points is estimated from the series, and the degrees of freedom account for this (Satterthwaite, Biometrics Bulletin 2,
+1946).
 
 Adjacent nights are correlated, because the effects of other load, room temperature and caches last longer than a night.
-The correlation r of the variation between points is estimated from the differences of points that are one and two
-nights apart, which a change of the mean hardly affects. The variance between points is multiplied by (1 + r) / (1 - r),
-as for the mean of an AR(1) process (Chakar, Lebarbier, Lévy-Leduc and Robin, Bernoulli 23, 2017). `python -m bench
-decisions` measures the false alarms in 40 nights.
+The correlation r of adjacent nights is estimated from the differences of points that are one night and two nights
+apart. A change of the mean hardly affects these differences. The variance between points is multiplied by (1 + r) / (1
+- r), as for the mean of an AR(1) process (Chakar, Lebarbier, Lévy-Leduc and Robin, Bernoulli 23, 2017). `python -m
+bench decisions` measures the false alarms in 40 nights.
 
-A point that is far above, or far below, all of its neighbours (up to two on either side) is a spike and is left out.
-The first and the last point have neighbours on one side only. The last point, if it differs from them, is therefore
-left out until another point confirms it.
+A point that is far above all of its neighbours, or far below all of them, is a spike and is left out. The neighbours of
+a point are up to two points on either side. The last point has neighbours on one side only. If it differs from them, it
+is left out until the next point confirms it.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ import numpy as np
 from ironbench.stats.intervals import t_quantile, wilson
 
 CHANCE = 0.003
-"""Nominal chance of at least one false change point in a series of `NIGHTS` points that is analysed after each point.
-Variances are estimated from the same few points, so the actual chance is larger (`INDEPENDENT`)."""
+"""Nominal chance that a series of `NIGHTS` points, analysed after each point, shows at least one false change point.
+The actual chance is larger (`INDEPENDENT`), because variances are estimated from the same few points."""
 NIGHTS = 40
 """Number of points over which `CHANCE` is divided. In a longer series, each further `NIGHTS` points spend the same
 chance again."""
@@ -59,7 +60,7 @@ class FalseAlarms:
     """Correlation of neighbouring nights."""
     series: int
     alarmed: int
-    """Number of series with a change point after any night."""
+    """Number of series that had a change point after at least one night."""
 
     @property
     def share(self) -> float:
@@ -74,18 +75,19 @@ class FalseAlarms:
 INDEPENDENT = FalseAlarms(0.0, 6_000, 60)
 CORRELATED = FalseAlarms(0.5, 2_000, 232)
 """`INDEPENDENT` is the output of `python -m bench decisions` with `IRONBENCH_BENCH_QUESTIONS=history
-IRONBENCH_BENCH_SERIES=6000 IRONBENCH_BENCH_SEED=80`; `CORRELATED` is the output with `correlated`, 2,000 series and the
-seed 81. After a change of the search, both must be computed again. Reports and documentation quote these rates of false
-alarms."""
+IRONBENCH_BENCH_SERIES=6000 IRONBENCH_BENCH_SEED=80`. `CORRELATED` is the output with `correlated`, 2,000 series and the
+seed 81. If the search for change points is modified, compute both again. Reports and documentation quote these rates of
+false alarms."""
 LEAST = 6
 """Minimum number of points for a search."""
 _SHORTEST = 2
 """Minimum number of points in a segment. A single point is either a spike or not confirmed yet."""
 _WITHOUT_ONE = 2 / 3
-"""If any single point is left out, a difference must still exceed this fraction of the bound."""
+"""If any single point is left out, a difference must still exceed this fraction of the bound. A change must not depend
+on a single point."""
 _TRIMMED = 0.15
-"""Fraction of the differences between neighbours that are excluded from the variance. The largest differences are
-excluded, because changes and spikes cause them."""
+"""The variance is estimated from differences between neighbours. This fraction of the differences, the largest ones, is
+excluded, because changes and spikes cause large differences."""
 _TRIMMED_MEAN = 0.5205
 """Mean of the lowest 85% of squared standard normal values: P(χ²₃ ≤ q) / 0.85, where P(χ²₁ ≤ q) = 0.85."""
 _CONFIRMING = 3
@@ -93,10 +95,10 @@ _POWER = 1.2816
 """Normal quantile of 0.9."""
 _LEAST_SHARE = 0.3
 _UNSEEN = 6.0
-"""Minimum share of the variance that is attributed to the variation between points: `_UNSEEN / n` for n points, and at
-least `_LEAST_SHARE`.
+"""At least this share of the variance is assumed to be variation between points: `_UNSEEN / n` for n points, and never
+less than `_LEAST_SHARE`.
 
-Measurements on different days always differ somewhat, and a few points cannot show how much: the estimate can be zero
+Measurements on different days always differ somewhat. A few points do not show how much, and the estimate can be zero
 by chance. With a constant minimum of 0.3, nights 6 to 9 caused 19 of 30 false alarms in 2,500 simulated series of 40
 nights (`python -m bench decisions`).
 """
@@ -104,8 +106,8 @@ _MOST_ALIKE = 0.6
 """Maximum correlation of neighbouring points. With a higher correlation, a change cannot be distinguished from a
 drift."""
 _SUPPOSED = 3.3
-"""Number of standard errors from which a difference is treated as a possible change, so that it does not count as
-variance between points."""
+"""A difference of at least this many standard errors may be a change. It then does not count as variance between
+points."""
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
 Places = np.ndarray[Any, np.dtype[np.int_]]
@@ -137,15 +139,15 @@ class Changes:
     between: float
     """Standard deviation between points that the points' own variances do not explain."""
     detectable: float | None = None
-    """Minimum detectable change of the mean: a change of this size is found in 9 of 10 series after three points. None
-    if there are too few points."""
+    """Minimum detectable change of the mean. Three points after a change of this size, the change is found in 9 of 10
+    series. None if there are too few points."""
     correlation: float = 0.0
     """Estimated correlation of neighbouring points; 0 if neighbours are not more similar than other points."""
 
 
 def changes(values: Sequence[float], own_variances: Sequence[float], chance: float = CHANCE) -> Changes:
-    """Analyses points in order of time. `own_variances`: the variance of each value, estimated from its repeats; must
-    be above 0."""
+    """Analyses points in order of time. `own_variances`: the variance of each value, estimated from its repeats. It
+    must be above 0."""
     x, own = np.asarray(values, dtype=float), np.asarray(own_variances, dtype=float)
     if len(x) < LEAST:
         return Changes((), (), unconfirmed=False, between=0.0)
@@ -156,7 +158,8 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
     between, alike = _between(x, own), 0.0
     if len(x) >= LEAST:
         alike = _correlation(x, own)
-        # Neighbours are correlated, so their differences show only a fraction 1 - r of the variance between points.
+        # Neighbours are correlated, so they differ less than independent points. Differences of neighbours contain only
+        # the fraction 1 - r of the variance between points.
         supposed = _places(x, own + between / (1 - alike) * _inflation(alike), _SUPPOSED)
         between = _left(x, own, supposed)
         if supposed:
@@ -176,8 +179,8 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
 
 
 def _detectable(own: Values, between: float, alike: float, found: int, chance: float) -> float:
-    """Returns the minimum detectable change. If changes were found, it is assumed that half of the points follow the
-    last change."""
+    """Returns the minimum detectable change. If changes were found, half of the points are assumed to follow the last
+    change."""
     n = len(own)
     variance = float(own.mean()) + between * _inflation(alike)
     error = math.sqrt(variance * (1 / _CONFIRMING + 1 / (n if not found else n / 2)))
@@ -185,9 +188,9 @@ def _detectable(own: Values, between: float, alike: float, found: int, chance: f
 
 
 def _correlation(x: Values, own: Values) -> float:
-    """Returns the correlation r of neighbouring points. After the points' own variance is subtracted, 1 + r is the
-    variance according to differences of points two apart, divided by the variance according to differences of
-    neighbours."""
+    """Returns the correlation r of neighbouring points. The variance between points is estimated twice: from
+    differences of neighbours, and from differences of points two apart. The second estimate divided by the first is 1 +
+    r."""
     near, far = (_shown(x, own, apart) for apart in (1, 2))
     return min(max(far / near - 1, 0.0), _MOST_ALIKE) if near > 0 else 0.0
 
@@ -198,8 +201,8 @@ def _inflation(alike: float) -> float:
 
 
 def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Returns for each point whether it is above all of its neighbours, or below all of them, by more than `bound`
-    standard errors of the difference. Up to two points on either side are its neighbours."""
+    """Returns for each point whether it is a spike: more than `bound` standard errors above all of its neighbours, or
+    below all of them. The neighbours are up to two points on either side."""
     n = len(x)
     above, below = np.ones(n, dtype=bool), np.ones(n, dtype=bool)
     for step in (1, 2):
@@ -212,23 +215,23 @@ def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dty
 
 
 def _between(x: Values, own: Values) -> float:
-    """Returns the variance between points in addition to their own variances. It is estimated from differences of
-    neighbours, so that no mean is needed."""
+    """Returns the variance between points, without the points' own variance. It is estimated from differences of
+    neighbours, so the mean need not be known."""
     return max(_shown(x, own, 1), 0.0)
 
 
 def _shown(x: Values, own: Values, apart: int) -> float:
-    """Returns half of the mean squared difference of points this far apart (von Neumann, Annals of Mathematical
-    Statistics 12, 1941), minus the points' own variance. Excludes the largest differences, because changes and spikes
-    cause them."""
+    """Estimates the variance between points from differences of points that are `apart` points apart. It is half of the
+    mean squared difference (von Neumann, Annals of Mathematical Statistics 12, 1941), minus the points' own variance.
+    The largest differences are excluded, because changes and spikes cause them."""
     squared = np.sort((x[apart:] - x[:-apart]) ** 2 / 2)
     kept = squared[: len(squared) - math.ceil(_TRIMMED * len(squared))]
     return float(kept.mean()) / _TRIMMED_MEAN - float(own.mean())
 
 
 def _left(x: Values, own: Values, places: Sequence[int]) -> float:
-    """Returns the variance between points in addition to their own variances, around the means of the segments that
-    start at `places`."""
+    """Returns the variance between points, without the points' own variance. It is computed around the means of the
+    segments that start at `places`."""
     ends = [0, *places, len(x)]
     off = [x[a:b] - np.average(x[a:b], weights=1 / own[a:b]) for a, b in itertools.pairwise(ends)]
     freedom = max(1, len(x) - len(off))
@@ -251,7 +254,8 @@ def _places(x: Values, variances: Values, bound: float) -> list[int]:
 
 
 def _confirmed(x: Values, weights: Values, found: list[int], bound: float) -> list[int]:
-    """Removes change points that are not significant compared with their neighbours' segments, the weakest first."""
+    """Tests each change point against the two segments next to it. Removes the weakest change point until all are
+    significant."""
     while found:
         ends = [0, *found, len(x)]
         held = [_strength(x, weights, *ends[at : at + 3]) for at in range(len(found))]
@@ -264,7 +268,7 @@ def _confirmed(x: Values, weights: Values, found: list[int], bound: float) -> li
 
 def _strength(x: Values, weights: Values, low: int, place: int, high: int) -> float:
     """Returns the difference between the means before and after a change point, in standard errors. The result is
-    smaller if the difference depends on a single point."""
+    reduced if the difference depends on a single point."""
     difference, error = _difference(x, weights, low, place, high)
     strength = abs(difference) / error
     for left_out in range(low, high):
@@ -283,9 +287,9 @@ def _difference(x: Values, weights: Values, low: int, place: int, high: int) -> 
 
 
 def _farthest(x: Values, variances: Values) -> tuple[Values, Places, Places]:
-    """Finds, for each row, the two adjacent intervals that differ most, among those of which the first starts at the
-    row's first value. Returns the differences in standard errors, and the indices at which the two intervals meet and
-    end."""
+    """Finds for each row the two adjacent intervals that differ most. The first interval starts at the first value of
+    the row. Returns the difference in standard errors, the index at which the second interval starts, and the index at
+    which it ends."""
     weights = 1 / variances
     sums = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights, axis=1)], axis=1)
     totals = np.concatenate([np.zeros((len(x), 1)), np.cumsum(weights * x, axis=1)], axis=1)
@@ -310,8 +314,8 @@ def _bound(n: int, own: Values, between: float, chance: float) -> float:
 
 
 def _change_points(x: Values, variances: Values, found: list[int], kept: Places) -> list[ChangePoint]:
-    """Returns change points with confidence intervals. `kept`: index of each value in the original series, which
-    includes spikes."""
+    """Returns change points with confidence intervals. `kept`: index of each value in the original series, in which
+    spikes are included."""
     if not found:
         return []
     ends = [0, *found, len(x)]

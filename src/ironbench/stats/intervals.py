@@ -37,8 +37,8 @@ def half_width(values: Sequence[float], level: float = LEVEL) -> float:
     """Returns the half width of the two-sided t interval of the mean (Student, "The Probable Error of a Mean",
     Biometrika 6, 1908).
 
-    A fraction `level` of such intervals does not contain the true mean. Needs at least two values; raises
-    statistics.StatisticsError.
+    A fraction `level` of such intervals does not contain the true mean. Raises statistics.StatisticsError for fewer
+    than two values.
     """
     n = len(values)
     return t_quantile(1 - level / 2, n - 1) * statistics.stdev(values) / math.sqrt(n)
@@ -48,7 +48,7 @@ def half_width_apart(a: Sequence[float], b: Sequence[float], level: float = LEVE
     """Returns the half width of Welch's t interval of the difference of two unpaired means (Welch, "The generalization
     of Student's problem when several different population variances are involved", Biometrika 34, 1947).
 
-    Needs at least two values on each side; raises statistics.StatisticsError.
+    Raises statistics.StatisticsError if a side has fewer than two values.
     """
     parts = [statistics.variance(side) / len(side) for side in (a, b)]
     if not sum(parts):
@@ -58,12 +58,13 @@ def half_width_apart(a: Sequence[float], b: Sequence[float], level: float = LEVE
 
 
 def wilson(share: float, n: float, z: float = Z95) -> tuple[float, float]:
-    """Returns the score interval of a proportion in `n` independent observations; (0, 1) without observations.
+    """Returns the score interval of a proportion in `n` independent observations. Returns (0, 1) if there are no
+    observations.
 
     Wilson, Probable inference, the law of succession, and statistical inference, JASA 22 (1927), 209–212. The interval
     is valid even for proportions near 0 and 1 and for few observations, unlike share ± z·s (Brown, Cai, DasGupta,
-    Statistical Science 16 (2001), 101–133). `n` may be fractional: for correlated observations, pass the effective
-    sample size (Kish, Survey Sampling, 1965).
+    Statistical Science 16 (2001), 101–133). For correlated observations, pass the effective sample size as `n`, which
+    may be fractional (Kish, Survey Sampling, 1965).
     """
     if n <= 0:
         return 0.0, 1.0

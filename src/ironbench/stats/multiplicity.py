@@ -1,16 +1,17 @@
 """Divides a false alarm rate among several interim analyses and several comparisons.
 
-Interim analyses: analysing the results after each stage, and stopping at the first significant result, would raise more
-false alarms than a single analysis. Therefore, each analysis spends a part of the 5% false alarm rate, in proportion to
-the number of completed blocks (Lan and DeMets, Biometrika 70, 1983; Kim and DeMets, Biometrika 74, 1987, the linear
-function); analyses before the sixth block spend nothing. The levels follow from the joint normal distribution of the
-cumulative sums (Armitage, McPherson and Rowe, Journal of the Royal Statistical Society A 132, 1969) and are applied to
-t with the degrees of freedom of each analysis (Jennison and Turnbull, Group Sequential Methods, 2000, section 4.4).
+Interim analyses: A lab is analysed after each stage and stops at the first significant result. Without a correction,
+this would raise more false alarms than a single analysis. Therefore, each analysis spends a part of the 5% false alarm
+rate, in proportion to the number of completed blocks (Lan and DeMets, Biometrika 70, 1983; Kim and DeMets, Biometrika
+74, 1987, the linear function). Analyses before the sixth block spend nothing. The levels follow from the joint normal
+distribution of the cumulative sums (Armitage, McPherson and Rowe, Journal of the Royal Statistical Society A 132, 1969)
+and are applied to t with the degrees of freedom of each analysis (Jennison and Turnbull, Group Sequential Methods,
+2000, section 4.4).
 
-Comparisons: the level is divided by Holm's method (Scandinavian Journal of Statistics 6, 1979).
+Comparisons: Holm's method divides the level among them (Scandinavian Journal of Statistics 6, 1979).
 
-Many measurements in one comparison, such as the functions of a profile: the false discovery rate is limited (Benjamini
-and Hochberg, Journal of the Royal Statistical Society B 57, 1995).
+Profiles: One comparison contains many measurements, such as the times of functions. Their false discovery rate is
+limited (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995).
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def levels(share: float, planned: tuple[int, ...], sides: int = 2) -> tuple[floa
 
 
 def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float, sides: int) -> float:
-    """Returns the bound z such that, with probability `share`, the standardised sum exceeds its bound in this analysis
-    and in no earlier one."""
+    """Returns the bound z of this analysis for the standardised sum. With probability `share`, the sum exceeds the
+    bound in this analysis and has exceeded no bound in an earlier analysis."""
     from scipy import special
 
     step = float(sums[1] - sums[0])
@@ -83,8 +84,8 @@ def _bound(sums: Vector, density: Vector, blocks: int, grown: int, share: float,
 def _density_if_continued(
     sums: Vector | None, density: Vector | None, before: int, blocks: int, bound: float, sides: int
 ) -> tuple[Vector, Vector]:
-    """Returns the density of the sum after `blocks` blocks, restricted to labs that no analysis has stopped, on a grid
-    for the trapezoid rule."""
+    """Returns the density of the sum after `blocks` blocks, for labs that no analysis has stopped. The density is
+    evaluated on a grid for the trapezoid rule."""
     edge = min(bound, _FAR) * math.sqrt(blocks)
     grid = np.linspace(-edge if sides == 2 else -_FAR * math.sqrt(blocks), edge, _GRID)
     grown = blocks - before
@@ -101,9 +102,10 @@ def _density_if_continued(
 
 def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[int, ...]:
     """Returns Holm's divisor of the level for each p value, in the given order. In ascending order of p, the divisors
-    are m, m - 1, … up to the first comparison that is not significant; all later comparisons have the same divisor as
-    that one. A confidence interval at a comparison's level therefore excludes 1 exactly if Holm's method rejects.
-    `level(place, divisor)`: nominal level of a comparison if the chance of a false alarm is divided by `divisor`.
+    are m, m - 1, and so on, up to the first comparison that is not significant. All later comparisons have the same
+    divisor as this comparison. With these levels, the confidence interval of a comparison excludes 1 if and only if
+    Holm's method rejects the hypothesis. `level(place, divisor)`: nominal level of a comparison if the chance of a
+    false alarm is divided by `divisor`.
     """
     results = [0] * len(ps)
     divisor, going = len(ps), True
@@ -128,9 +130,9 @@ def corrected(ps: Sequence[float]) -> tuple[float, ...]:
 def discoveries(ps: Sequence[float], rate: float = LEVEL) -> tuple[bool, ...]:
     """Returns which hypotheses Benjamini and Hochberg's method rejects, in the given order.
 
-    On average, at most a fraction `rate` of the rejections is false, if the tests are independent or positively
-    dependent (Benjamini and Yekutieli, Annals of Statistics 29, 2001). If all hypotheses are true, the probability that
-    at least one is rejected is at most `rate`.
+    If the tests are independent or positively dependent, on average at most a fraction `rate` of the rejections is
+    false (Benjamini and Yekutieli, Annals of Statistics 29, 2001). If all hypotheses are true, the probability that at
+    least one is rejected is at most `rate`.
     """
     order = _ascending(ps)
     last = max((rank for rank, place in enumerate(order, 1) if ps[place] <= rate * rank / len(ps)), default=0)

@@ -2,9 +2,9 @@
 
 Power is calculated with the noncentral t distribution (Johnson and Welch, Biometrika 31, 1940; Cohen, Statistical Power
 Analysis for the Behavioral Sciences, 1988, chapter 2). The standard deviation is estimated from few blocks, so effects
-and numbers of blocks are computed for its upper 90% confidence limit. Nine of ten labs then reach the stated power,
-although the standard deviation is uncertain (Browne, Statistics in Medicine 14, 1995, 1933-1940). The usual 80% limit
-suffices for normal noise, but not if some trials are outliers (`python -m bench verdicts`).
+and numbers of blocks are computed for its upper 90% confidence limit. The true standard deviation is below this limit
+in nine of ten labs, which then reach the stated power (Browne, Statistics in Medicine 14, 1995, 1933-1940). The usual
+80% limit suffices for normal noise, but not if some trials are outliers (`python -m bench verdicts`).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def _found(shift: float, freedom: int, level: float) -> float:
 
 def power_of_equivalence(margin: float, blocks: int, level: float) -> float:
     """Returns a lower bound of the probability that two one-sided t tests at `level` find equal configurations
-    equivalent. `margin`: the margin in standard deviations. The bound is 1 minus the sum of the failure probabilities
-    of the two tests, from the noncentral t distribution.
+    equivalent. `margin`: the margin in standard deviations. The noncentral t distribution gives the probability that
+    one of the two tests fails. The bound is 1 minus the sum of both probabilities.
     """
     freedom = blocks - 1
     missed = noncentral_t_below(t_quantile(1 - level, freedom), freedom, margin * math.sqrt(blocks))
@@ -57,14 +57,15 @@ def noncentral_t_below(t: float, freedom: int, shift: float) -> float:
 
 
 def effect(blocks: int, level: float) -> float:
-    """Returns the effect, in standard deviations of log ratios, that the test detects with probability `POWER`."""
+    """Returns the effect that the test detects with probability `POWER`. The effect is in standard deviations of log
+    ratios."""
     return errors_found(blocks - 1, level) / math.sqrt(blocks)
 
 
 @lru_cache(maxsize=1024)
 def errors_found(freedom: int, level: float) -> float:
-    """Returns the effect, in standard errors of its estimate, that a two-sided t test detects with probability
-    `POWER`."""
+    """Returns the effect that a two-sided t test detects with probability `POWER`. The effect is in standard errors of
+    its estimate."""
     low, high = 0.0, 1.0
     while _found(high, freedom, level) < POWER:
         high *= 2
@@ -84,11 +85,12 @@ def likely_spread(spread: float, blocks: int) -> float:
 
 
 def detectable(spread: float, blocks: int, level: float, seen: int | None = None) -> float | None:
-    """Returns the minimum detectable relative difference with 90% power in `blocks` blocks; None for fewer than two
-    blocks or level 0.
+    """Returns the minimum detectable effect as a relative difference: with `blocks` blocks, it is detected with 90%
+    power. Returns None for fewer than two blocks or level 0.
 
-    `spread` is the standard deviation of log ratios in `seen` blocks (default: `blocks`). Differences of this size are
-    detected in both directions, because in logarithms a ratio of 1 - d is further from 1 than a ratio of 1 + d.
+    `spread` is the standard deviation of log ratios in `seen` blocks (default: `blocks`). The result d applies to both
+    directions. It is computed for the ratio 1 + d, and the ratio 1 - d is easier to detect, because its logarithm is
+    further from 0.
     """
     known = blocks if seen is None else seen
     if blocks < 2 or known < 2 or not 0 < level < 1:
@@ -98,8 +100,8 @@ def detectable(spread: float, blocks: int, level: float, seen: int | None = None
 
 
 def blocks_needed(margin: float, spread: float, seen: int, level: float, level_equal: float, least: int) -> int | None:
-    """Returns the minimum number of blocks with which a ratio of 1 + margin is detected with 90% power, and equal
-    configurations are found equivalent with 90% power. Returns None if more than 10,000 blocks are needed. `spread`:
+    """Returns the number of blocks that two tests need for 90% power: the detection of a ratio of 1 + margin, and the
+    verdict that equal configurations are equivalent. Returns None if more than 10,000 blocks are needed. `spread`:
     standard deviation of log ratios, observed in `seen` blocks.
     """
     from scipy import special

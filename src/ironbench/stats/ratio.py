@@ -2,9 +2,10 @@
 
 A block contains one trial of each configuration, so that both run under similar conditions. In the ratio within a
 block, any drift that is slower than a block cancels out (Kalibera and Jones, "Rigorous Benchmarking in Reasonable
-Time", ISMM 2013). Logarithms of ratios are averaged, because swapping the configurations then only changes the sign.
-Student's t is applied to the logarithms (Student, "The Probable Error of a Mean", Biometrika 6, 1908). Percentiles are
-calculated within each trial before pairing, because the percentile of pooled blocks would not describe any block.
+Time", ISMM 2013). Logarithms of ratios are averaged. If the two configurations are swapped, only the sign of the result
+changes. Student's t is applied to the logarithms (Student, "The Probable Error of a Mean", Biometrika 6, 1908).
+Percentiles are calculated within each trial before pairing, because the percentile of pooled blocks would not describe
+any block.
 """
 
 from __future__ import annotations
@@ -38,19 +39,20 @@ class PairedRatios:
 
     @property
     def error(self) -> float:
-        """Standard error of `mean`, at least the error of uniformly rounded values (variance w²/12 of each value)."""
+        """Standard error of `mean`. It is at least the error that uniform rounding would cause (variance w²/12 of each
+        value)."""
         return max(self.spread, self.resolution / math.sqrt(6)) / math.sqrt(self.blocks)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Returns the two-sided confidence interval of the ratio, which misses the true ratio in a fraction `level` of
-        labs. Returns (0, inf) for fewer than two blocks."""
+        """Returns the two-sided confidence interval of the ratio. In a fraction `level` of labs, it does not contain
+        the true ratio. Returns (0, inf) for fewer than two blocks."""
         if self.blocks < 2 or not 0 < level < 1:
             return 0.0, math.inf
         half = t_quantile(1 - level / 2, self.blocks - 1) * self.error + self.resolution
         return _exp(self.mean - half), _exp(self.mean + half)
 
     def with_interval(self, level: float, least: int = 2) -> tuple[float, float, float]:
-        """Returns the ratio and the bounds of its confidence interval; the bounds are 0 and inf if there are fewer than
+        """Returns the ratio and the bounds of its confidence interval. The bounds are 0 and inf if there are fewer than
         `least` blocks."""
         low, high = self.interval(level) if self.blocks >= least else (0.0, math.inf)
         return self.ratio, low, high
@@ -82,9 +84,10 @@ def paired(ratios: Sequence[float], resolution: float = 0.0) -> PairedRatios:
 
 
 def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[float, float, float]:
-    """Compares unpaired values. Returns the ratio of B's geometric mean to A's, and the bounds of its confidence
-    interval, from Welch's t interval of the difference of mean logarithms. The bounds are 0 and infinity if a side has
-    fewer than two values. Raises ValueError unless each side has a value and all values are above 0.
+    """Compares unpaired values. Returns the ratio of B's geometric mean to A's geometric mean, and the bounds of its
+    confidence interval. This is Welch's t interval for the difference of the mean logarithms. The bounds are 0 and
+    infinity if a side has fewer than two values. Raises ValueError unless each side has a value and all values are
+    above 0.
     """
     if not a or not b or any(not 0 < value < math.inf for value in (*a, *b)):
         raise ValueError("values must be positive numbers, one at least on each side")
@@ -97,7 +100,8 @@ def unpaired(a: Sequence[float], b: Sequence[float], level: float) -> tuple[floa
 
 
 def _over(value: float, error: float) -> float:
-    """Returns value / error. If the error is 0, returns infinity, or 0 for a value of 0."""
+    """Returns value / error. If the error is 0, returns infinity with the sign of the value; if the value is also 0,
+    returns 0."""
     if error > 0:
         return value / error
     return math.copysign(math.inf, value) if value else 0.0

@@ -60,7 +60,7 @@ class Usl:
 
     @property
     def peak_clients(self) -> float:
-        """Number of clients with the highest throughput, sqrt((1-α)/β), at least 1; infinite if throughput never
+        """Number of clients with the highest throughput: sqrt((1-α)/β), but at least 1. Infinite if throughput never
         falls."""
         return max(1.0, math.sqrt((1 - self.alpha) / self.beta)) if self.beta > 0 else math.inf
 
@@ -71,7 +71,8 @@ class Usl:
 
     @property
     def asymptote(self) -> float:
-        """Amdahl's limit γ/α of throughput without coherency cost; infinite without contention."""
+        """Amdahl's limit γ/α, which throughput would approach without coherency cost. Infinite if there is no
+        contention."""
         return self.gamma / self.alpha if self.alpha > 0 else math.inf
 
     @property
@@ -109,7 +110,7 @@ class Fit:
 
     @property
     def last(self) -> float:
-        """Largest number of clients measured; beyond it, the curve is a prediction."""
+        """Largest number of clients measured. Beyond it, the curve is a prediction."""
         return self.residuals[-1].clients
 
     @property
@@ -162,7 +163,7 @@ def _solved(clients: Vector, throughput: Vector) -> Usl:
 
 
 _ROUNDING = 1e-18
-"""Sum of squared errors of logarithms that rounding may cause even if a curve fits exactly."""
+"""Even if the curve fits exactly, rounding may cause a sum of squared errors of logarithms up to this value."""
 
 
 def _searched(clients: Vector, logs: Vector, alpha: float, beta: float, scale: float) -> Usl:

@@ -1,5 +1,4 @@
-"""Screening designs: many factors with two levels in few runs, with an error that is estimated from the runs
-themselves.
+"""Screening designs measure many factors with two levels in few runs. The error is estimated from these runs.
 
 Design: an orthogonal Hadamard matrix, constructed by doubling (Sylvester) or from quadratic residues (Paley, Journal of
 Mathematics and Physics 12, 1933), as in the designs of Plackett and Burman (Biometrika 33, 1946). Each run is followed
@@ -9,9 +8,9 @@ so the design has resolution IV. It needs at least as many pairs as factors, whi
 (Webb, Technometrics 10, 1968).
 
 Effects: least squares on the log differences of the pairs. Drift of the machine between pairs does not affect these
-differences. The error is estimated from repeats of the same pair in other blocks, and never from effects that are
-assumed to be zero; Student's t uses the degrees of freedom of this error. The mean of a pair contains no main effect.
-If these means differ more between pairs than between blocks, factors interact.
+differences. The error is estimated from repeats of the same pair in other blocks. No effects are assumed to be zero to
+estimate it. Student's t uses the degrees of freedom of this error. The mean of a pair contains no main effect. If these
+means differ more between pairs than between blocks, factors interact.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class EffectEstimate:
     freedom: int
     """Degrees of freedom of the standard error."""
     spread: float
-    """Standard deviation of the difference of a pair, estimated between blocks."""
+    """Standard deviation of a pair's log difference from block to block."""
 
     @property
     def p(self) -> float:
@@ -49,8 +48,8 @@ class EffectEstimate:
         return t_two_sided(self.effect / self.error, self.freedom)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Returns the confidence interval of the ratio, which misses the true ratio in a fraction `level` of
-        screens."""
+        """Returns the confidence interval of the ratio. In a fraction `level` of screens, it does not contain the true
+        ratio."""
         half = t_quantile(1 - level / 2, self.freedom) * self.error
         return math.exp(self.effect - half), math.exp(self.effect + half)
 
@@ -84,9 +83,9 @@ def _hadamard(order: int) -> Matrix:
 
 
 def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[EffectEstimate, ...]:
-    """Returns an estimate for each column of `signs`; () if the measured pairs do not determine the effects or the
-    error. `differences`: for each measured pair in each block, the index of the pair, and the log ratio of the run's
-    value to the value of its mirror image.
+    """Returns an estimate for each column of `signs`. Returns () if the measured pairs are not sufficient to estimate
+    the effects and the error. `differences` contains one entry for each measured pair in each block: the index of the
+    pair, and the log ratio of the run's value to the value of its mirror image.
     """
     if not differences:
         return ()
@@ -107,7 +106,8 @@ def estimates(signs: Matrix, differences: Sequence[tuple[int, float]]) -> tuple[
 
 
 def _within(places: NDArray[np.int64], values: Matrix) -> float:
-    """Returns the sum of squared deviations from the mean of each pair, over the blocks."""
+    """Subtracts the mean of each pair over the blocks from the pair's values. Returns the sum of the squared
+    differences."""
     groups = (values[places == pair] for pair in np.unique(places))
     return float(sum(((group - group.mean()) ** 2).sum() for group in groups))
 
@@ -117,18 +117,19 @@ class InteractionTest:
     """Result of the test whether factors interact."""
 
     p: float
-    """P value of the hypothesis that there is no interaction, from an F test that compares the variation of pair means
-    between pairs with their variation between blocks."""
+    """P value of the hypothesis that there is no interaction. It is from an F test, which compares the variation of
+    pair means between pairs with the variation between blocks."""
     strongest: tuple[tuple[int, int], ...]
     """Pairs of factors that may have the strongest interaction. The design cannot distinguish between these pairs."""
     ratios: tuple[float, ...]
-    """For each of these pairs, assuming that it causes the interaction: the result with both factors at their last
-    level, divided by the product of the separate effects. A value below 1 means that the joint effect is smaller than
-    the product of the separate effects."""
+    """One ratio for each of these pairs, computed as if this pair alone caused the interaction. It is the joint effect
+    of both factors at their last level, divided by the product of their separate effects. A value below 1 means that
+    the joint effect is smaller than the product of the separate effects."""
 
 
 def interplay(signs: Matrix, means: Matrix) -> InteractionTest | None:
-    """Tests whether factors interact. `means`: mean log value of each pair, with one row per complete block.
+    """Tests whether factors interact. `means` has one row for each complete block, with the mean log value of each
+    pair.
 
     Returns None if there are too few blocks or pairs.
     """

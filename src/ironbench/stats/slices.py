@@ -12,14 +12,14 @@ import numpy as np
 from ironbench.stats.intervals import wilson
 
 FEW = 50
-"""Minimum number of transactions of active clients. With fewer transactions, even a loss of half of the early time can
-hardly be distinguished from chance."""
+"""Minimum number of transactions of active clients for a statement about lost time. With fewer transactions, even a
+loss of half of the early time can hardly be distinguished from chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartTransactions:
-    """Numbers of transactions that ended shortly after the start of slices and that ended later, and the time in which
-    they were counted."""
+    """Two numbers of transactions, and the time in which each was counted. Early transactions ended shortly after the
+    start of a slice, and late transactions ended later."""
 
     early: int
     late: int
@@ -47,8 +47,8 @@ class StartTransactions:
 
 
 def figures(rates: Sequence[float]) -> dict[str, float]:
-    """Returns the metrics of a record with slices that have these rates: the number of slices, and the SD of the
-    logarithms of the rates."""
+    """Returns the metrics that a record with slices contains: the number of slices, and the SD of the logarithms of
+    their rates. `rates`: throughput of each slice."""
     found = {"slices": float(len(rates))}
     if len(rates) < 3 or min(rates) <= 0:
         return found

@@ -2,16 +2,16 @@
 
 Steps are detected with cumulative sums: the level changes where the cumulative sum of deviations from the mean is
 farthest from 0 (Page, Biometrika 41, 1954; Hinkley, Biometrika 57, 1970). Drifts are detected with the slope of a
-straight line. The significance of both is tested by shuffling the series (Taylor, "Change-Point Analysis", 2000;
-Fisher, The Design of Experiments, 1935, section 21), each with half of the error probability. If a change is
-significant, the step or the drift is reported, whichever has the smaller residuals. Libraries for many change points
-(ruptures, pelt) are not used, because they need a tuned penalty and give no error probability.
+straight line. Both are tested for significance by shuffling the series (Taylor, "Change-Point Analysis", 2000; Fisher,
+The Design of Experiments, 1935, section 21). Each of the two tests has half of the error probability. If a test is
+significant, the function reports the step or the drift, whichever has the smaller residuals. Libraries for many change
+points (ruptures, pelt) are not used, because they need a tuned penalty and give no error probability.
 
 MSER-5 finds the end of the warm-up (White, "An effective truncation heuristic for bias reduction in simulation output",
 Simulation 69 (1997) 323-334; White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics for
 simulation", Proceedings of the 2000 Winter Simulation Conference, 755-760). Observations are averaged in batches of
-five. If the first d of k batches are dropped, the statistic is the sum over j > d of (Z_j - mean)² / (k - d)², and the
-d that minimises it is the end of the warm-up.
+five. If the first d of k batches are dropped, the statistic is the sum over j > d of (Z_j - mean)² / (k - d)². The
+warm-up ends after the d batches for which the statistic is smallest.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ TOO_SHORT, STILL_CHANGING = "too short", "still changing"
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Time from which a series is steady, or the reason why it is unknown."""
+    """The time from which a series is steady. If the time is unknown, the reason why."""
 
     seconds: float | None
-    """Time from the start of the series; None if unknown."""
+    """Seconds from the start of the series until it is steady. None if unknown."""
     reason: str = ""
 
 
 def change(values: Sequence[float] | Values) -> Change | None:
-    """Returns the change in a series of finite values; None if no change is significant. The result is
+    """Returns the change in a series of finite values. Returns None if no change is significant. The result is
     deterministic."""
     series = np.asarray(values, dtype=np.float64)
     if len(series) < LEAST or np.ptp(series) == 0:
@@ -106,9 +106,9 @@ def warm_up(values: Sequence[float] | np.ndarray[Any, Any], bucket_s: float) -> 
 
 
 def batch_means(values: Sequence[float] | Values, batches: int) -> Values:
-    """Returns the means of batches of equal length; remaining values at the end are dropped. Empty if there are fewer
-    values than batches. Batch means are less correlated than the values (Law and Kelton, Simulation Modeling and
-    Analysis, section 9.5).
+    """Returns the means of batches of equal length. Remaining values at the end are dropped. Returns no means if there
+    are fewer values than batches. Batch means are less correlated than the values (Law and Kelton, Simulation Modeling
+    and Analysis, section 9.5).
     """
     length = len(values) // batches
     series = np.asarray(values, dtype=np.float64)[: length * batches]
@@ -116,8 +116,9 @@ def batch_means(values: Sequence[float] | Values, batches: int) -> Values:
 
 
 def _chance(strayed: Values) -> float:
-    """Returns the fraction of rows that deviate at least as far as the first row. The first row is included."""
-    # Because of the tolerance, shuffles with an equal deviation count despite rounding.
+    """Returns the fraction of rows whose deviation is at least as large as that of the first row. The first row counts
+    as one of them."""
+    # A shuffle with the same deviation as the series must count. The tolerance is for rounding errors.
     return float(np.mean(strayed >= strayed[0] * (1 - 1e-9)))
 
 
@@ -134,7 +135,7 @@ def _slopes(rows: Values) -> Values:
 
 
 def _step(series: Values) -> tuple[float, Change]:
-    """Returns the step with the smallest residual sum of squares, and that sum."""
+    """Finds the step with the smallest residual sum of squares. Returns this sum and the step."""
 
     def left(place: int) -> float:
         return sum(float(((part - part.mean()) ** 2).sum()) for part in (series[:place], series[place:]))
