@@ -10,7 +10,7 @@ from ironbench.model.observer import IDLE, OnCores, Samples, Waits
 from ironbench.model.points import SamplePoint, Values, by_file, gauge_series, growth, points
 
 _SEEN_LEAST = 0.9
-"""Minimum fraction of the backends whose scheduler counters must be known."""
+"""Minimum fraction of backends with known scheduler counters. If fewer are known, the counters are not used."""
 _IN_RECORD = 12
 """Number of wait events stored in the record. The time series contain all of them."""
 
@@ -47,7 +47,7 @@ class SampledWaits(ABC):
         return Observation(metrics, tuple(_series(points(samples.get(self.activity), self.parsed))))
 
     def sampled(self, samples: Samples, window_s: float) -> list[SamplePoint]:
-        """Returns the backends by wait event for every sample inside the window."""
+        """Returns the samples inside the window. Each sample contains the number of backends for each wait event."""
         readings = points(samples.get(self.activity), self.parsed)
         return [point for point in readings if 0.0 <= point.t_s <= window_s]
 
@@ -61,11 +61,11 @@ class SampledWaits(ABC):
         return {IDLE: 0.0} if not text.strip() else values
 
     def counted(self, samples: Samples, window_s: float) -> OnCores | None:
-        """Returns the CPU time and the CPU scheduling wait of the backends from the kernel's counters; None if the
-        counters cannot be read for nearly all backends.
+        """Returns the CPU time and the CPU scheduling wait of the backends, from the kernel's counters. Returns None if
+        the counters of too many backends cannot be read.
 
-        Limitations: a process id from another PID namespace may belong to a different process on this machine, and a
-        backend that existed only between two readings is not counted.
+        There are two limitations. A process id from another PID namespace may belong to a different process on this
+        machine. A backend that existed only between two readings is not counted.
         """
         seen = samples.get(self.backends, ())
         pids = {line for sample in seen for line in sample.raw.decode().split() if line.isdigit()}

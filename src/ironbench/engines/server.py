@@ -54,8 +54,8 @@ class ServerProgram:
     shared: str = ""
     """Prefix of the names of shared memory segments that remain when the server is killed."""
     shared_mark: int = 0
-    """First word (magic number) of the server's control segment, which lists its other shared memory segments
-    (`process.shared_memory`)."""
+    """First word (magic number) of the server's control segment. The control segment lists the other shared memory
+    segments of the server (`process.shared_memory`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class RunningServer:
         return self.guard.ended(patience_s)
 
     def stop(self) -> None:
-        """Shuts the server down, and kills processes that the guard could not end. A second call has no effect. Raises
+        """Shuts the server down. Kills processes that the guard could not end. A second call has no effect. Raises
         FailureError."""
         self.guard.stop()
         if not register.end(self.entry_now()):
@@ -128,7 +128,7 @@ class RunningServer:
                 register.write(replace(entry, groups=(*entry.groups, str(group))))
                 group.mkdir()
             found.enter()
-        # no permission below ironbench's own group, a threaded group (cgroups(7)), or the group was removed
+        # ironbench may lack permission below its own group, the group may be threaded (cgroups(7)), or it was removed
         except OSError:
             return Freezer(self.process, None)
         return found
@@ -223,7 +223,8 @@ def _wait_until_ready(running: RunningServer) -> None:
     launch, deadline = running.launch, time.monotonic() + READY_PATIENCE_S
     subject = f"{launch.make.title} in {launch.place}"
     while not launch.ready(running.guard.pid):
-        register.with_shared_memory(running.entry_now())  # the segments exist long before crash recovery ends
+        # Repeated from the start, because the segments already exist during crash recovery
+        register.with_shared_memory(running.entry_now())
         if not running.alive():
             cause = f"the server exited during startup: {running.last_words()}"
             raise FailureError(subject, cause, f"its messages: {launch.messages}")

@@ -29,8 +29,8 @@ _S = TypeVar("_S", bound="ServerSession[Any, Any]")
 _AGAIN_S = 0.1
 DOWN_PATIENCE_S = 120.0
 """Maximum time in seconds without a listening server after a restart command has succeeded. Restart commands wait until
-the service is up (pg_ctl, systemd's notify). During crash recovery, a server already answers with an error, for which
-`READY_PATIENCE_S` applies."""
+the service is up (pg_ctl, systemd's notify). A server in crash recovery answers with an error, so this limit does not
+apply to it. Its limit is `READY_PATIENCE_S`."""
 _SILENCE_S = 20.0
 _OWN_SILENCE_S = 120.0
 """Seconds of silence after which ironbench gives up a server that it started. The limit is longer than for an existing
@@ -39,8 +39,8 @@ _ANSWER_S = 30.0
 """Time limit of a query about the server itself, such as its settings and counters, which normally takes
 milliseconds."""
 _DYING_S = 1.0
-"""Seconds to wait for the end of a server whose connections were closed, because a dying server closes its connections
-before its process ends."""
+"""How many seconds to wait for the end of a server after it has closed its connections. A server that dies closes its
+connections before its process ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
     engine: str
     title: ClassVar[str]
     broken: ClassVar[tuple[str, ...]]
-    """SQLSTATE classes of errors after which the connection may be lost; "": no answer at all."""
+    """SQLSTATE classes of errors after which the connection may be lost. The class "" stands for no answer at all."""
     alive_query: ClassVar[str] = "SELECT 1"
     """A statement that every running server answers."""
 
@@ -133,8 +133,8 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
     @property
     def silence_s(self) -> float:
-        """Seconds without a byte in either direction after which ironbench gives up a server, unless the server answers
-        a new connection."""
+        """Number of seconds without data in either direction after which ironbench gives up the server. If the server
+        answers a new connection, ironbench continues to wait."""
         return _SILENCE_S if self._own is None else _OWN_SILENCE_S
 
     def query(self, sql: str) -> list[Row]:
@@ -147,9 +147,12 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
     @contextmanager
     def questions(self) -> Iterator[None]:
-        """Limits the time of short queries, such as those for settings and counters, inside the `with` block. Raises
-        FailureError if an existing server answers a query too late or in an unreadable form, even if the caller has
-        handled that error."""
+        """Limits the time of short queries in the `with` block, such as those for settings and counters. There is no
+        limit for a server that ironbench started.
+
+        Raises FailureError if a server answers a query too late or in an unreadable form. The error is raised even if
+        the caller has handled it in the block.
+        """
         if self._own is not None:
             yield
             return
@@ -180,7 +183,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             if (death := relay.death()) is not None:
                 raise death
         except IronbenchError as error:
-            # Without the relay, clients and the workload could only report lost connections.
+            # A dead relay explains the error better: clients and the workload only see lost connections.
             if (death := relay.death()) is not None and error is not death:
                 raise death from error
             raise
@@ -221,7 +224,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         self.query(self.alive_query)
 
     def last_words(self) -> str:
-        """Returns the end of the log of a server that ironbench started; "" for an existing server."""
+        """Returns the end of the server's log if ironbench started the server. Returns "" for an existing server."""
         return "" if self._own is None else self._own.running.last_words()
 
     def restart(self) -> None:
@@ -276,7 +279,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             cut()
             self._own.running.kill()
             self._own.running.stop()
-            self._stopped = True  # reset when a server answers again
+            self._stopped = True  # until the server answers again
             self._own.release()
             restore()
             self._own = self._own.claim_again()

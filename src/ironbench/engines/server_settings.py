@@ -17,7 +17,7 @@ own client."""
 
 
 def refuse_ours(name: str, value: str, cause: str | None) -> None:
-    """Raises InputError for a setting that is reserved for ironbench. `cause`: why it is reserved; None if it is
+    """Raises InputError for a setting that is reserved for ironbench. `cause`: why it is reserved, or None if it is
     not."""
     if cause is not None:
         raise InputError(written("system.set", f"{name}={value}"), f"reserved: {cause}", "remove it")
@@ -29,9 +29,10 @@ def require_one_line(subject: str, value: str) -> None:
 
 
 def require_memory(memory_bytes: int, declared: Mapping[str, str], cache: str, least_bytes: int, needs: str) -> None:
-    """Raises InputError if the cache size is set twice, too small, or larger than this machine's memory.
+    """Raises InputError if the cache size is set twice, is too small, or exceeds this machine's memory.
 
-    `cache`: the engine's own setting for the same size. `needs`: error text for a size that is too small.
+    `cache`: name of the engine's own setting for the cache size. `needs`: cause in the error for a size that is too
+    small.
     """
     subject = written("system.memory", units.memory(memory_bytes))
     if cache in declared:
@@ -44,10 +45,10 @@ def require_memory(memory_bytes: int, declared: Mapping[str, str], cache: str, l
 
 
 def require_total(total: int, cache_bytes: int | None, others_bytes: int, takers: str) -> None:
-    """Raises InputError for a limit on total memory that cannot be enforced here, or that is too low for the server.
+    """Raises InputError if a limit on total memory cannot be enforced on this machine or is too low for the server.
 
-    `cache_bytes`: None if the cache size is set in the server's own units. In that case, the server itself fails if the
-    cache does not fit.
+    `cache_bytes`: None if the user set the cache size in the server's own units. The size is then not checked here. If
+    the cache does not fit, the server fails.
     """
     control_groups.require(total)
     if cache_bytes is not None and total < cache_bytes + others_bytes:
@@ -59,7 +60,8 @@ def require_total(total: int, cache_bytes: int | None, others_bytes: int, takers
 
 
 def cache_bytes(given: int | None, declared: Mapping[str, str], cache: str, usual: int) -> int | None:
-    """Returns the size of a server's cache; None if the setting `cache` contains it in the server's own units."""
+    """Returns the size of a server's cache. Returns None if only the setting `cache` contains the size, in the server's
+    own units."""
     if given is None and cache in declared:
         return None
     return usual if given is None else given

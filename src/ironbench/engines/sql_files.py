@@ -34,8 +34,8 @@ class Piece(NamedTuple):
 
 
 def pieces(path: Path, dialect: str, merged: Sequence[str] = ()) -> Iterator[Piece]:
-    """Yields the parts of an SQL file. `merged`: first words of statements that need not be separated from each
-    other."""
+    """Yields the parts of an SQL file. `merged`: first words of statements. Consecutive statements that start with one
+    of them may form a single part."""
     from ironbench._core import SqlScanner
 
     scanner, size = SqlScanner(dialect, list(merged)), path.stat().st_size

@@ -12,12 +12,12 @@ from ironbench.errors import FailureError
 
 @dataclass(slots=True)
 class StatementLimit:
-    """A time limit for each statement of a session, and the first failure to meet it."""
+    """A time limit for each statement of a session. After the first failure, the session counts as unresponsive."""
 
     session: object
     limit_s: float
     unanswered: FailureError | None = None
-    """The first failure. Further statements fail immediately with the same error."""
+    """Error of the first statement that exceeded the limit. Later statements fail at once with the same error."""
 
 
 _QUESTIONS: ContextVar[StatementLimit | None] = ContextVar("questions", default=None)

@@ -23,12 +23,13 @@ class WindowEnds:
     last: Sample
 
     PERIOD_S: ClassVar[float] = 1e6
-    """Sampling period in seconds that is longer than any trial. The core still reads the source at the start and the
-    end of the window, but not in between."""
+    """Sampling period in seconds. It is longer than any trial, so that no sample is taken during the window. The core
+    still reads the source at the start and the end of the window."""
 
     @staticmethod
     def of(samples: Sequence[Sample], window_s: float) -> WindowEnds | None:
-        """Returns the readings nearest to the start and the end of the window; None if one of them is missing."""
+        """Returns the readings that are nearest to the start and the end of the window. Returns None if one of them is
+        missing."""
         first = [one for one in samples if one.t_s < window_s / 2]
         last = [one for one in samples if window_s / 2 <= one.t_s <= window_s + _PATIENCE_S]
         if not first or not last:

@@ -52,11 +52,11 @@ _IN_INDEX_ORDER = (
     "set local enable_seqscan = off; set local enable_bitmapscan = off; set local enable_sort = off; "
     "set local enable_incremental_sort = off; set local max_parallel_workers_per_gather = 0; "
 )
-"""Settings that force index scans.
+"""Settings that force index scans, so that a whole table is read into the cache.
 
-A second sequential scan of a large table finds almost nothing in the cache: tables larger than a quarter of
-shared_buffers are scanned through a ring of 256 kB (PostgreSQL: src/backend/storage/buffer/README, "Buffer Ring
-Replacement Strategy"). Index scans use no ring.
+Sequential scans are unsuitable. A table that is larger than a quarter of shared_buffers is scanned through a ring
+buffer of 256 kB, so a second scan finds almost nothing of it in the cache (PostgreSQL:
+src/backend/storage/buffer/README, "Buffer Ring Replacement Strategy"). Index scans use no ring buffer.
 """
 _ROUTINE = re.compile(r"create or replace (?:function|procedure) (\w+)", re.IGNORECASE)
 _TABLES = f"""
@@ -160,7 +160,7 @@ class PostgresAdministration(Administration):
         return f"{_warm_by_index(session, tables)} indexes read in key order"
 
     def hits(self, session: Session) -> Mapping[str, int]:
-        facts.flush_counts(session)  # this includes the session's own reads so far
+        facts.flush_counts(session)  # otherwise, the last reads of this session would be missing
         sql = "select sum(blks_hit), sum(blks_read) from pg_stat_database where datname = current_database()"
         hit, read = session.query(sql)[0]
         return {"hit": int(hit or 0), "read": int(read or 0)}
@@ -188,13 +188,13 @@ class PostgresAdministration(Administration):
     def pace_checkpoints(
         self, session: Session, interval_s: float, own: bool, by_clock: bool = True
     ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
-        """Lets a server that ironbench started time long intervals itself, because the server then spreads the writes
-        over the interval. In all other cases, checkpoints are requested with CHECKPOINT, which writes at full speed
-        (PostgreSQL 18 documentation)."""
+        """Arranges for checkpoints at a fixed interval. For long intervals, the timer of a server that ironbench
+        started is used, because the server then spreads the writes over the interval. Otherwise, checkpoints are
+        requested with CHECKPOINT, which writes at full speed (PostgreSQL 18 documentation)."""
         if own and by_clock and interval_s >= SHORTEST_TIMEOUT_S:
             session.query(f"alter system set checkpoint_timeout = '{round(interval_s)}s'")
             session.query("select pg_reload_conf()")
-            session.query(CHECKPOINT)  # the interval is counted from this checkpoint
+            session.query(CHECKPOINT)  # the first interval starts with this checkpoint
             return (), {"checkpoints": f"every {round(interval_s)} s (checkpoint_timeout)"}
         if own:
             session.query(CHECKPOINT)
@@ -204,8 +204,9 @@ class PostgresAdministration(Administration):
     checkpoint_setting = "checkpoint_timeout"
 
     def commits(self, session: Session) -> CommitCount | None:
-        """Returns the count of commits. A worker of autovacuum reports each table at once, but its commits only when it
-        ends."""
+        """Returns the number of commits. An autovacuum worker reports each table as soon as it is processed, but
+        reports its commits only when it exits. Tables of workers that are still running are therefore counted as
+        `unreported`."""
         facts.flush_counts(session)
         assert isinstance(session, CommitCounter)
         own = session.commits
@@ -248,9 +249,9 @@ class PostgresAdministration(Administration):
 
 
 def _using(session: Session, databases: Mapping[str, int]) -> Sequence[tuple[str | None, ...]]:
-    """Returns the database and the backend process of other sessions: ironbench's sessions in the current database,
-    sessions of any client in `databases`, and ironbench processes that may copy one of these databases at any moment
-    (`copies.KEEPER`)."""
+    """Returns other sessions that use the objects to be removed, each with its database and process id. These are
+    ironbench's sessions in the current database, sessions of any client in `databases`, and sessions of ironbench
+    processes that may start copying one of these databases at any time (`copies.KEEPER`)."""
     users = session.query(_BUSY)
     if not databases:
         return users
@@ -289,7 +290,7 @@ def _warm_by_index(session: Session, tables: tuple[str, ...]) -> int:
         what = "*" if table not in seen else columns
         only = "off" if table not in seen else "on"
         seen.add(table)
-        # Statements that are sent together form one transaction, which an error ends, so no transaction stays open.
+        # Statements that are sent together form one transaction. An error ends it, so no transaction stays open.
         session.query(
             f"{_IN_INDEX_ORDER} set local enable_indexonlyscan = {only}; "
             f"select count(t.*) from (select {what} from {table} where {predicate} order by {columns}) t"

@@ -1,9 +1,12 @@
-"""Plans of executed statements from the server's log, if auto_explain writes them there and the log is readable.
+"""Plans of executed statements, read from the server's log. This works only if auto_explain writes plans to the log and
+ironbench can read the log.
 
-ironbench neither queries the server during a trial nor configures auto_explain: only a superuser can change its
-settings (PostgreSQL 18 documentation, F.3), and because auto_explain costs time, the user decides whether it is loaded.
-The log can be read if the server runs on this machine and this process may read the file to which the server's logging
-collector or standard error writes.
+ironbench sends no queries during a trial for this. It does not configure auto_explain, because only a superuser can
+change its settings (PostgreSQL 18 documentation, F.3). The user decides whether auto_explain is loaded, because it
+costs time.
+
+The log can be read if the server runs on this machine and this process may read the server's log file. The logging
+collector writes this file, or it is the standard error of the server.
 """
 
 from __future__ import annotations
@@ -40,13 +43,15 @@ class PlanLog:
 
 
 def least_ms(session: Session) -> str | None:
-    """Returns the minimum duration in milliseconds for which auto_explain logs plans; None if it logs none."""
+    """Returns the minimum duration in milliseconds of statements whose plans auto_explain logs. Returns None if it logs
+    no plans."""
     least = session.query(_LOADED)[0][0]
     return None if least in (None, "", "-1") else least
 
 
 def begun(session: Session) -> PlanLog | None:
-    """Returns the current end of the log; None if the log cannot be read or its plans are not in text format."""
+    """Returns the current end of the log. Returns None if the log cannot be read, or if its plans are not in text
+    format."""
     try:
         _, form, directory = session.query(_LOADED)[0]
         if form not in (None, "", "text"):
@@ -109,7 +114,7 @@ def _split(entry: str) -> tuple[str, str]:
 
 
 def _shape(statement: str) -> re.Pattern[str]:
-    """Returns a pattern that matches the statement in the log. There, values replace the statement's parameters, or the
-    parameters have the names of the prepared statement."""
+    """Returns a pattern that matches the statement in the log. The log contains values in place of the statement's
+    parameters, or the parameters of a prepared statement."""
     parts = _PARAMETER.split(statement.removesuffix("…"))
     return re.compile(".+?".join(map(re.escape, parts)) + (".*" if statement.endswith("…") else ""))

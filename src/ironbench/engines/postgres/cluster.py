@@ -109,7 +109,8 @@ def set_checksums(
 
 
 def needs_recovery(cluster: Cluster, installation: PostgresInstallation) -> bool:
-    """Returns whether crash recovery must run with the WAL in its previous directory before the WAL can be moved."""
+    """Returns whether the server must run crash recovery before the WAL can be moved. The recovery needs the WAL in its
+    previous directory."""
     return _log_is_elsewhere(cluster) and not shut_down(cluster, installation)
 
 
@@ -203,8 +204,8 @@ def flags(installation: PostgresInstallation) -> tuple[str, ...]:
 
 
 def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
-    # If initdb kept running after ironbench had died, and then failed, it would delete its directory, which by then may
-    # contain another cluster.
+    # initdb must end together with ironbench. Otherwise, it might fail later and delete its directory, although the
+    # directory may contain another cluster by then.
     done = programs.run_program(
         [*identity.prefix, *programs.tied(), *command], environment=environment(), timeout_s=None
     )
@@ -226,7 +227,7 @@ def shut_down(cluster: Cluster, installation: PostgresInstallation) -> bool:
 
 
 def _controldata(cluster: Cluster, installation: PostgresInstallation, line: str) -> str:
-    """Returns a value printed by pg_controldata; "" if it is missing."""
+    """Returns a value printed by pg_controldata. Returns "" if the value is missing."""
     words = [installation.program("pg_controldata"), "-D", str(cluster.files)]
     done = programs.run_program(words, environment=environment())
     found = re.search(rf"^{line}:\s+(.*)$", done.stdout, re.MULTILINE)

@@ -20,10 +20,11 @@ from ironbench.units import stored
 from ironbench.words import listed
 
 SMALL_BYTES = 64 << 20
-"""Size up to which the strategy WAL_LOG is faster, because FILE_COPY needs two checkpoints (PostgreSQL 18, CREATE
-DATABASE)."""
+"""Maximum size of a template for which the copy strategy WAL_LOG is faster. FILE_COPY needs two checkpoints (PostgreSQL
+18, CREATE DATABASE)."""
 KEEPER = "ironbench keeper"
-"""application_name of the connection that an ironbench process keeps open as long as it creates and drops databases."""
+"""application_name of a connection that marks a running ironbench process. The process keeps this connection open as
+long as it may create and drop databases."""
 IN_USE, MISSING, DENIED, DUPLICATE = "55006", "3D000", "42501", "42P04"
 """SQLSTATEs of errors that are handled here."""
 _LISTED = """
@@ -51,10 +52,11 @@ _SETTINGS = """
       from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) one
      where s.setrole in (0, (select oid from pg_roles where rolname = current_user)) and
 """
-"""Query for the settings of a database. Settings of a role in the database override them."""
+"""Query for the settings of a database, and for the settings that the current role has in this database. The latter
+take precedence."""
 _FIXED = ("55P02", "42704", "22023")
-"""SQLSTATEs of errors for settings that the session cannot change: fixed at the session's start, from a library that is
-not loaded, or refused."""
+"""SQLSTATEs of errors for settings that a session cannot change. The setting is fixed when a session starts, its
+library is not loaded, or the server refuses its value."""
 _STATE = """
     select md5(coalesce(string_agg(
                concat_ws(' ', c.oid, c.relfilenode, c.relname, s.n_tup_ins, s.n_tup_upd, s.n_tup_del),
@@ -65,8 +67,8 @@ _STATE = """
 
 
 def made(session: Session) -> dict[str, tuple[int, str]]:
-    """Returns the databases of ironbench on this server that the role may drop: name → bytes, and the content key if
-    complete."""
+    """Returns the databases of ironbench on this server that the role may drop. For each name, the result contains the
+    size in bytes and the content key. The key is "" if the database is incomplete."""
     return {
         name: (int(size or 0), _noted(comment or "").get("key", ""))
         for name, comment, size in session.query(_LISTED)
@@ -86,7 +88,7 @@ class PostgresCopies(DatabaseCopies):
     def __init__(self, system: System, secrets: Secrets) -> None:
         self._address, _ = dsn.parse(system.dsn or "", {})
         self._secrets = secrets
-        # This session prevents another user's `cleanup` from dropping databases between two trials.
+        # While this session is open, the `cleanup` of another user drops no databases, not even between two trials.
         self._session = PostgresSession(self._named(KEEPER), secrets)
         self._version = int(self._session.query("show server_version_num")[0][0] or 0)
 
@@ -97,7 +99,7 @@ class PostgresCopies(DatabaseCopies):
     def abandoned(self) -> dict[str, int]:
         others = f"select from pg_stat_activity where application_name = '{KEEPER}' and pid <> pg_backend_pid()"
         if self._session.query(others):
-            return {}  # databases that another running ironbench may need
+            return {}  # another running ironbench may need the databases
         return {name: size for name, (size, key) in made(self._session).items() if not key}
 
     def new(self, key: str, template: str = "") -> Copy:
@@ -220,12 +222,13 @@ class PostgresCopies(DatabaseCopies):
 
 
 def _altered(name: str, setting: str, value: str) -> str:
-    """Returns SQL that sets a setting of a database from the setting's value in a transaction of this session.
+    """Returns SQL that gives a setting of a database a value.
 
-    Statements that are sent together form one transaction, after which the session's own value is restored. Without
-    this, `default_transaction_read_only`, for example, would prevent all later changes. The value is taken from the
-    session because the session parses lists in the stored format (`search_path`). Setting `role` in this way would
-    require owning the database.
+    The SQL first sets the value in the session and then copies it to the database, because the session parses lists in
+    the stored format (`search_path`). Statements that are sent together form one transaction, and the session has its
+    own value again afterwards. Otherwise, a value such as that of `default_transaction_read_only` would prevent all
+    later changes. `role` is set directly, because a session that changes its role may no longer be the owner of the
+    database.
     """
     if setting == "role":
         return f"alter database {name} set role to {_text(value)}"

@@ -24,7 +24,7 @@ from ironbench.model.system import System
 from ironbench.words import counted, listed
 
 _LEFT_OUT = (
-    # The roles of the user's server do not exist here, and none of these options affects how fast statements are.
+    # The roles of the user's server do not exist here. Nothing that these options omit affects how fast statements are.
     *("--no-owner", "--no-privileges", "--no-comments", "--no-publications", "--no-subscriptions"),
     *("--no-security-labels", "--no-tablespaces"),
 )
@@ -160,11 +160,11 @@ class PostgresDataImport(DataImport):
 def _left_out(
     dump: PgDump, there: Collection[str], makeable: Collection[str] | None = None, given: bool = False
 ) -> list[str]:
-    """Returns the extensions of the dump that are unavailable, or that the role may not create, and on which no data
-    can depend.
+    """Returns the extensions of the dump that must be skipped. They are not available, or the role may not create them.
+    No data can depend on them.
 
-    Raises InputError for other unavailable extensions before anything is restored, because the extension's objects may
-    be used anywhere.
+    Raises InputError if another extension is not available, because any object in the dump may use it. The error is
+    raised before anything is restored.
     """
     missing = [name for name in dump.extensions if name not in there]
     where = "" if given else f" with {written('system.set', 'bin=DIR')} (Debian: package postgresql-contrib)"

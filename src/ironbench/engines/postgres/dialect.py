@@ -26,8 +26,8 @@ class PostgresDialect(Dialect):
     }
     json = "jsonb"
     begin = ""
-    """Empty, because statements that are sent together form one transaction, which an error aborts (PostgreSQL 18
-    documentation, 54.2.2.1)."""
+    """No statement is needed: statements that are sent together form one transaction, which an error aborts (PostgreSQL
+    18 documentation, 54.2.2.1)."""
 
     def json_value(self, document: str, name: str) -> str:
         return f"{document} ->> {name}::text"

@@ -19,13 +19,13 @@ from ironbench.model.digest import Digests, StatementDigest
 from ironbench.model.session import Session
 
 _SETS = 500
-"""Maximum number of sets of values for a statement."""
+"""How many combinations of parameter values are generated for a statement, at most."""
 _RUNS = ("select", "insert", "update", "delete", "with", "values", "table", "merge")
 _HIDDEN = "<insufficient privilege>"
 _PARAMETER = re.compile(r"\$(\d+)")
 _TYPED = re.compile(r"\b(interval|date|time|timestamp|timestamptz)\s+\$(\d+)", re.IGNORECASE)
-"""Pattern of a type name before a parameter. The server replaces the string in `interval '1 day'` with a parameter,
-which its grammar does not allow there."""
+"""Pattern of a parameter after a type name. pg_stat_statements shows `interval '1 day'` as `interval $1`, but
+PostgreSQL's grammar does not allow a parameter there."""
 _NAME = r'(?:"[^"]+"|[a-zA-Z_][\w$]*)'
 _TABLES = re.compile(
     rf"\b(?:from|join|update|into|using)\s+(?:only\s+)?({_NAME}(?:\.{_NAME})?)(?:\s+(?:as\s+)?({_NAME}))?|"
@@ -55,18 +55,18 @@ class _Column:
     bounds: Sequence[str] = ()
     nulls: float = 0.0
     unique: bool = False
-    """Whether a unique index contains this column and no other."""
+    """Whether the column alone has a unique index."""
     last: int | None = None
     """Largest number in the column, for unique columns of whole numbers."""
     made: int = field(default=0)
-    """How many numbers were generated for new rows."""
+    """Number of values that were generated for inserted rows."""
 
 
 def watch(session: Session, seconds: float, values: bool, wait: Callable[[float], None]) -> Digests:
     """Watches the server for `seconds`. Raises InputError and FailureError.
 
-    `values`: whether to draw parameters from the columns' statistics, which contain values of the columns. If not, the
-    parameters' values only have the right type.
+    `values`: whether parameters may get values from the statistics of columns. The statistics contain real values of
+    the columns. Otherwise, parameters get arbitrary values of the right type.
     """
     known = statistics.state(session)
     if not known.loaded or known.schema is None:
@@ -85,7 +85,7 @@ def watch(session: Session, seconds: float, values: bool, wait: Callable[[float]
         "and backend_type = 'client backend'"
     )
     counters = session.counters()
-    # ironbench runs no statement between the two readings.
+    # ironbench runs no other statement until the counters are read again.
     before = _calls(session, sql)
     began_us = time.time_ns() // 1000
     wait(seconds)
@@ -154,7 +154,7 @@ class _Drawing:
         return StatementDigest(text, user, calls, mean_s, rows, sets, drawn, len(pairs) - drawn)
 
     def _types(self, text: str) -> list[str] | None:
-        """Returns the types of the parameters; None if the server cannot prepare the statement."""
+        """Returns the types of the parameters. Returns None if the server cannot prepare the statement."""
         name = "ironbench_digest"
         try:
             self._session.query(f"prepare {name} as {text}")
@@ -171,7 +171,8 @@ class _Drawing:
         return list(json.loads(types or "[]"))
 
     def _sources(self, text: str) -> dict[int, _Column]:
-        """Returns the statistics of the column that each parameter is compared with or stored in, if known."""
+        """Returns, for each parameter, the statistics of its column. The column is the one that the parameter is
+        compared with or stored in. Parameters with an unknown column are missing."""
         tables: dict[str, str] = {}
         for table, alias, more, of_more in _TABLES.findall(text):
             name, other = table or more, alias or of_more
@@ -253,7 +254,7 @@ class _Drawing:
         low, high = column.bounds[place : place + 2]
         if kind in _WHOLE and column.unique:
             return str(self._random.randint(int(low), int(high)))
-        # A value between the two bounds might not exist in the column.
+        # A value between the two bounds may not occur in the column, so one of the bounds is used.
         return self._random.choice((low, high))
 
     def _of_type(self, kind: str) -> str:

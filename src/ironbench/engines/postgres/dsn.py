@@ -53,7 +53,7 @@ class PostgresAddress:
     target_session_attrs: str = "any"
     """Required state of the server. Hosts in a different state are skipped."""
     hostaddr: str | None = None
-    """IP address to connect to instead of resolving `host`, which is then only compared with the certificate."""
+    """IP address to connect to. If it is set, `host` is not resolved but only compared with the certificate."""
     sslcert: str | None = None
     sslkey: str | None = None
     sslnegotiation: str = "postgres"
@@ -61,7 +61,7 @@ class PostgresAddress:
     channel_binding: str = "prefer"
     require_auth: str = ""
     connect_timeout_s: int | None = None
-    """Time limit for connecting to each host in seconds; None: the core's time limit, 10 s."""
+    """Time limit in seconds for connecting to one host. None means the core's time limit of 10 s."""
 
     def connection(self, secrets: Secrets) -> dict[str, Any]:
         """Returns the `connection` section of a drive plan."""
@@ -99,7 +99,7 @@ class PostgresAddress:
         )
 
     def text(self) -> str:
-        """Returns the complete DSN as a URI. The URI parses to the same address in every environment."""
+        """Returns the complete DSN as a URI. The meaning of the URI does not depend on environment variables."""
         parameters = {"sslmode": self.sslmode, "sslrootcert": self.sslrootcert, **self.options, **self._less_usual()}
         if self.connect_timeout_s is not None:
             parameters["connect_timeout"] = str(self.connect_timeout_s)
@@ -179,8 +179,8 @@ def _hosts(given: Mapping[str, str]) -> list[tuple[str, int]]:
 
 
 def _connect_timeout_s(text: str) -> int | None:
-    """Returns the value of `connect_timeout` (libpq, 32.1.2): at least 2 s. Returns None if there is no limit, or if
-    the value is 0."""
+    """Returns the value of `connect_timeout`, but at least 2 s (libpq, 32.1.2). Returns None if the value is 0,
+    negative or empty, because there is no limit then."""
     if not re.fullmatch(r"\s*(?:-?[0-9]{1,9}\s*)?", text):
         raise wrong("connect_timeout is not a whole number of seconds", "write for example connect_timeout=5")
     seconds = int(text) if text.strip() else 0
@@ -216,8 +216,9 @@ def _methods(text: str) -> str:
 
 
 def reached(address: PostgresAddress, connects: Callable[[PostgresAddress], WorkConnection]) -> PostgresAddress:
-    """Returns the address with only the first host that answers and matches `target_session_attrs`. As in libpq, a
-    wrong password ends the search. Raises InputError, or the FailureError of the last host."""
+    """Selects the first host that answers and matches `target_session_attrs`. Returns the address with only this host.
+    As in libpq, a wrong password ends the search. Raises InputError. If no host is suitable, raises the FailureError of
+    the last host."""
     places = address.places()
     wanted = address.target_session_attrs
     if len(places) == 1 and wanted == "any":
@@ -291,7 +292,7 @@ def _from_uri(text: str) -> dict[str, str]:
 
 
 def _from_pairs(text: str) -> dict[str, str]:
-    """Parses `host=a port='5432'`; a single word is the name of a database, as for psql."""
+    """Parses pairs such as `host=a port='5432'`. As in psql, a single word is the name of a database."""
     if "://" in text:
         scheme = text.partition("://")[0]
         named = scheme.removeprefix("jdbc:").partition("+")
@@ -317,7 +318,8 @@ def _from_pairs(text: str) -> dict[str, str]:
 
 
 def _value(text: str) -> tuple[str, str]:
-    """Parses one value, quoted or not, with backslash escapes; returns the value and the rest of the text."""
+    """Parses one value, which may be quoted and contain backslash escapes. Returns the value and the rest of the
+    text."""
     quoted = text.startswith("'")
     value: list[str] = []
     position = 1 if quoted else 0
@@ -345,8 +347,9 @@ def _sslmode(text: str) -> str:
 
 
 def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> str | None:
-    """Returns the file that the DSN names, or libpq's default file if it exists; None: the machine's trusted
-    certificates."""
+    """Returns the file with the trusted certificates. This is the file that the DSN names. If it names none and the
+    certificate is verified, this is libpq's default file, if it exists. Returns None if the certificates that the
+    machine trusts are used."""
     named = given.get("sslrootcert")
     if named == "system":
         return None

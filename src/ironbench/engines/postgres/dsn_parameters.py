@@ -51,8 +51,8 @@ TAKEN: dict[str, tuple[str, ...]] = {
     "target_session_attrs": ("any", "read-write", "read-only", "primary", "standby", "prefer-standby"),
     "tcp_user_timeout": (),
 }
-"""The values of each libpq parameter that ironbench implements, or that make no difference to ironbench. () means all
-values."""
+"""Parameters of libpq that are accepted only with certain values. An empty tuple accepts all values. ironbench
+implements the accepted values, or they make no difference to it."""
 REFUSED = frozenset(
     {
         "gsslib",
@@ -98,5 +98,5 @@ FOREIGN = {
     "pool_max_conns": "pgx",
     "pool_min_conns": "pgx",
 }
-"""For each parameter of other programs' connection strings, the program. The names are in lower case. Messages may
-quote the names, because they cannot be part of a password."""
+"""Maps parameters of other programs' connection strings to the programs. The names of the parameters are in lower case.
+They cannot be part of a password, so messages may quote them."""

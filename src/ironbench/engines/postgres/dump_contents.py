@@ -49,11 +49,12 @@ _ROWS = """
 
 
 def compared(session: Session, subject: str, entries: Mapping[str, int], rows: Mapping[str, int]) -> dict[str, int]:
-    """Checks that the database contains all objects and rows of the dump. Returns the number of objects of each kind,
-    and the number of `rows` if it is known.
+    """Checks that a database contains all objects and rows of the dump. Returns the number of objects of each kind, and
+    the number of rows if it is known.
 
-    `entries`: type → number, from the dump's table of contents. `rows`: table → number, as far as known. Raises
-    FailureError if objects are missing or the number of rows differs, because the database must not be used then.
+    `entries`: number of entries of each type in the dump's table of contents. `rows`: number of rows of each table for
+    which it is known. Raises FailureError if objects are missing or the number of rows differs. The database must not
+    be used then.
     """
     wanted = {kind: sum(entries.get(one, 0) for one in types) for kind, types in _TYPES.items()}
     there = {str(kind): int(count or 0) for kind, count in session.query(_COUNTS)} if any(wanted.values()) else {}
@@ -70,7 +71,7 @@ def compared(session: Session, subject: str, entries: Mapping[str, int], rows: M
     for table, count in rows.items():
         partitioned, hidden = session.query(_ROWS.format(table.replace("'", "''")))[0]
         if hidden == "t":
-            continue  # row-level security hides rows even from their owner
+            continue  # rows may be hidden by row-level security, even from their owner
         only = "" if partitioned == "t" else "only "
         found = int(session.query(f"select count(*) from {only}{table}")[0][0] or 0)
         if found != count:

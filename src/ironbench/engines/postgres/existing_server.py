@@ -52,8 +52,8 @@ def validated(system: System) -> tuple[System, Secrets]:
 
 
 def _way_to_vary(given: Mapping[str, str]) -> str:
-    """Returns a hint for a setting that a session may be able to set. Some settings can only be set for the whole
-    server, which a DSN cannot do."""
+    """Returns a hint that a setting may be set for sessions with the DSN. Some settings can only be set for the whole
+    server, so the hint may not work."""
     if (name := next((name for name in given if name != "bin"), None)) is None:
         return ""
     meant = "" if "." in name else settings.meant(name, installation.find())
@@ -74,8 +74,8 @@ def find(host: str, query: Query) -> LocalServer:
 
 
 def _is_backend(pid: int, started_unix_s: float) -> bool:
-    """Returns whether the process with this id is the backend of this session. In a container, the server may have
-    different process ids."""
+    """Returns whether the process with this id on this machine is the backend of this session. If the server runs in a
+    container, the id may belong to another process."""
     born = processes.started_unix_s(pid)
     return born is not None and abs(born - started_unix_s) < _CLOCKS_APART_S and is_program(processes.command(pid))
 
@@ -111,7 +111,8 @@ class Privilege:
 
     name: str
     cause: str
-    """Why a table, option or workload is refused without the privilege. Placeholders: `{schema}`, `{database}`."""
+    """Why a table, option or workload is refused if the role lacks the privilege. Placeholders: `{schema}`,
+    `{database}`."""
     held: str
     """SQL expression that is true if the current role has the privilege."""
     grant: str
@@ -204,10 +205,10 @@ from pg_roles where rolname = current_user
 """
 """Query for the number of free connections.
 
-Every role can see that other sessions exist, their role and database, but not always their type (PostgreSQL 18
-documentation, 27.2.3). The launcher of logical replication and most WAL senders have no database and do not use these
-connection slots. Auxiliary backends such as parallel workers are counted here by mistake; `_connect` then tests the
-real number.
+Every role can see the role and database of other sessions, but not always their type (PostgreSQL 18 documentation,
+27.2.3). Sessions without a database do not count, because the launcher of logical replication and most WAL senders use
+other connection slots. Auxiliary backends, such as parallel workers, are counted although they use other slots too. If
+the result is too low, `_connect` tests the real number.
 """
 TOO_MANY = ("53300", "53400")
 """SQLSTATEs too_many_connections and configuration_limit_exceeded: errors of a server or a pooler that is full."""
@@ -230,8 +231,8 @@ def require_room(session: PostgresSession, clients: int) -> None:
 
 
 def _connect(session: PostgresSession, connections: int) -> bool:
-    """Tests whether this many connections are possible. The number that `_FREE` computes applies to the server, but a
-    pooler may accept more connections."""
+    """Tests whether this many connections are possible. This may be the case even if `_FREE` returns fewer, because
+    `_FREE` applies to the server, and a pooler may accept more connections than the server."""
     with contextlib.ExitStack() as held:
         for _ in range(connections):
             try:
@@ -266,7 +267,7 @@ def locate(session: Session, machine: Tree) -> ServerLocation:
 
 
 def _of_command(line: str) -> str:
-    """Returns the data directory in a server's command line, which every user can read."""
+    """Returns the data directory in the command line of a server. Every user can read command lines."""
     words = line.split("\0")
     for before, word in pairwise(words):
         if before == "-D":

@@ -25,7 +25,7 @@ _INCIDENTAL = ("unix_socket_directories", "port", "external_pid_file")
 not a property of the system."""
 
 _NOT_CHOSEN = ("default", "override", "client", "session")
-"""Sources (pg_settings.source) of values that were not chosen for this server."""
+"""Values of pg_settings.source for settings that nobody chose for this server."""
 
 _SETTINGS = f"""
     SELECT name, current_setting(name, true), source, pending_restart
@@ -82,12 +82,12 @@ BUILD_FEATURES = {"lz4": "default_toast_compression", "zstd": "wal_compression",
 
 
 def lacking(build: dict[str, Any]) -> list[str]:
-    """Returns the optional features that this build lacks although its version supports them. A comparison must mention
+    """Returns the optional features that this build lacks although its version can have them. A comparison must mention
     them."""
     enums = build.get("enums") or {}
     missing = [name for key, name in (("tls", "TLS"), ("icu", "ICU"), ("jit", "JIT")) if not build.get(key)]
     for feature, setting in BUILD_FEATURES.items():
-        # the value is missing in versions in which the setting does not exist or is not an enum
+        # There are no values if this version lacks the setting, or if the setting is not an enum.
         values = enums.get(setting)
         if values and feature not in values:
             missing.append(feature)
@@ -168,10 +168,10 @@ def read_counters(query: Query) -> dict[str, int]:
 
 _FLUSH = "pg_stat_force_next_flush"
 _FLUSHES: WeakKeyDictionary[Session, bool] = WeakKeyDictionary()
-"""For each session, whether its server can flush statistics on request."""
+"""For each session, whether its server can be asked to report statistics at once."""
 REPORTED_S = 0.6
-"""Seconds after which statistics are visible. Before version 15, backends report them after a statement, at most every
-0.5 s (PGSTAT_STAT_INTERVAL)."""
+"""Maximum delay of statistics in seconds if they cannot be requested. Before version 15, a backend reports after a
+statement, but at most every 0.5 s (PGSTAT_STAT_INTERVAL)."""
 
 
 def flush_counts(session: Session) -> None:
@@ -180,7 +180,8 @@ def flush_counts(session: Session) -> None:
         # The function is checked first, so that no error is written to the server's log.
         _FLUSHES[session] = session.query(f"select 1 from pg_proc where proname = '{_FLUSH}'") != []
     if _FLUSHES[session]:
-        # A backend reports its commits only with the statistics of a table, so the statement reads one.
+        # The statement reads a table, because a backend reports its commits only together with the statistics of a
+        # table.
         session.query(f"select {_FLUSH}() from (select from pg_database limit 1) scanned")
     else:
         time.sleep(REPORTED_S)

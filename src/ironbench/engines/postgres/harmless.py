@@ -16,7 +16,7 @@ OBSERVING = (
 )
 """Extensions that only observe a server. Tables and functions of an application do not depend on them."""
 _HEAD = 2_000
-"""Number of characters at the start of a statement from which its kind is determined."""
+"""Number of characters of a statement from which its kind is determined."""
 _MISSING = ("42P01", "42704", "42883", "42703", "3F000")
 """SQLSTATEs for an undefined table, object, function, column or schema."""
 _DENIED = "42501"
@@ -28,9 +28,9 @@ class _Rule(NamedTuple):
     """Name of the kind of statement in records and messages."""
     statement: re.Pattern[str]
     codes: tuple[str, ...] | None
-    """SQLSTATEs that are harmless for this kind; None: all errors."""
+    """SQLSTATEs of harmless errors of such statements. None means that all errors are harmless."""
     without_code: bool = True
-    """Whether an error of this kind of statement is harmless if the SQLSTATE is unknown."""
+    """Whether an error of such a statement is harmless if its SQLSTATE is unknown."""
 
 
 def _rule(name: str, statement: str, codes: tuple[str, ...] | None = None, without_code: bool = True) -> _Rule:
@@ -74,11 +74,11 @@ _MADE = re.compile(
 
 
 def harmless(statement: str, code: str, made_later: Collection[str] | None = None) -> str:
-    """Returns the kind of a harmless failure; "" if the failure is not harmless.
+    """Returns the kind of a failed statement if its failure is harmless. Returns "" if it is not.
 
-    `code`: SQLSTATE, "" if unknown. `made_later`: names of the objects that the file creates. In a file that the user
-    wrote, a DROP may only fail for one of these. `made_later` is None for a dump made by `pg_dump --clean`, in which
-    any DROP may fail.
+    `code`: SQLSTATE, or "" if unknown. `made_later`: names of the objects that the file creates, for a file that the
+    user wrote. In such a file, a DROP may only fail for these objects. With None, the file is a dump, in which any DROP
+    may fail (`pg_dump --clean`).
     """
     # White space is collapsed, because backtracking over runs of spaces would take quadratic time.
     statement = " ".join(statement[:_HEAD].split())
@@ -95,8 +95,8 @@ def harmless(statement: str, code: str, made_later: Collection[str] | None = Non
 
 
 def made(statement: str) -> str:
-    """Returns the name of the object that a statement creates, without schema and quotes; "" if the statement creates
-    none."""
+    """Returns the name of the object that a statement creates, without schema and quotes. Returns "" if the statement
+    creates none."""
     found = _MADE.match(statement)
     return _last(found[1]) if found else ""
 

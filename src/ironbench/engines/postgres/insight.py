@@ -34,7 +34,7 @@ _EXPLAIN = "set transaction read only; set local statement_timeout = '5s'; expla
 _LONGEST_PLAN = 6000
 _OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transaction read only", re.IGNORECASE)
 _REQUESTED = re.compile(r"\s*(?:checkpoint|set local statement_timeout = (?:0|\$1))\s*;?\s*", re.IGNORECASE)
-"""Pattern of the statements that ironbench runs in trials with requested checkpoints."""
+"""Pattern of the statements with which ironbench requests checkpoints in a trial."""
 _TOP = 8
 """Number of statements that are kept for each sort order: time, calls, blocks read, WAL."""
 _SINCE_GENERIC = 160000
@@ -53,8 +53,8 @@ COPIED = (
 
 
 def lacking(known: StatementsAccess, readable: bool = True, copied: bool = False) -> NotShown | None:
-    """Explains why statement costs are not available, and how to change that. `copied`: whether the database is dropped
-    after the trial."""
+    """Returns why the costs of statements are not available, and how to change this. Returns None if they are
+    available. `copied`: whether the database is dropped after the trial."""
     what = "Cost of each statement"
     if not known.there and not known.loaded:
         return NotShown(what, f"the extension {EXTENSION} is not installed", NOT_HERE)
@@ -71,7 +71,7 @@ def lacking(known: StatementsAccess, readable: bool = True, copied: bool = False
 class PostgresInsight(Insight):
     def __init__(self) -> None:
         self._logs: WeakKeyDictionary[Session, PlanLog] = WeakKeyDictionary()
-        """State of the server's log before the trial."""
+        """For each session, the state of the server's log before the trial."""
 
     def begin(self, session: Session, commands: Sequence[ScriptCommand], own: bool) -> ServerStatistics:
         known = statements.state(session)
@@ -127,8 +127,8 @@ _EXECUTED = "Executed plans"
 
 
 def _unread(least_ms: str | None) -> NotShown | None:
-    """Returns a note for the case that auto_explain logs plans but ironbench cannot read the log; None if auto_explain
-    logs no plans."""
+    """Returns a note that plans are logged but ironbench cannot read the log. Returns None if auto_explain logs no
+    plans. `least_ms`: minimum duration of logged statements."""
     if least_ms is None:
         return None
     why = f"auto_explain logs plans of statements from {least_ms} ms, but ironbench cannot read the server's log"
@@ -158,8 +158,8 @@ def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPl
         rows = session.query(_EXPLAIN.format(how=how, sql=sql))
     except IronbenchError as error:
         if not generic and version >= _SINCE_GENERIC and command.text != command.typical:
-            # A variable that a program sets before each transaction has no typical value, and the default 0 may have
-            # the wrong type, for example for a date. A generic plan uses the type that the server expects.
+            # If a program sets a variable before each transaction, the variable has no typical value. Its default 0 may
+            # have the wrong type, for example for a date. A generic plan uses the type that the server expects.
             general = _plan(session, replace(command, typical=""), version)
             return replace(plan, failed=error.cause) if general.failed else general
         return replace(plan, failed=error.cause)
@@ -173,7 +173,7 @@ def _top(by_id: Mapping[str, Mapping[str, float]]) -> list[str]:
     chosen: dict[str, None] = {}
     seen = [id for id in by_id if id]
     for name in ("time_ms", "calls", "read", "log", "temp"):
-        # up to half of the statements may be the observers'
+        # Twice as many as are shown are chosen, because up to half of them may be statements of observers.
         leading = sorted(seen, key=lambda id: -by_id[id][name])[: 2 * _TOP]
         chosen |= dict.fromkeys(id for id in leading if by_id[id][name] > 0)
     return list(chosen)

@@ -34,18 +34,18 @@ class PostgresInstallation:
     configure: str
     """Configure flags; "" if pg_config is missing."""
     may_run: bool = True
-    """Whether the programs may run. They may not if a lab file names them and is only being read
-    (`trust.reading_only`)."""
+    """Whether ironbench may run the programs. While a lab file is only read, it may not run programs that the file
+    names (`trust.reading_only`)."""
 
     def program(self, name: str) -> str:
         return str(self.bin / name)
 
 
 def find(directory: str | None = None) -> PostgresInstallation:
-    """Returns the installation in a `bin` directory, or an installation that came with ironbench. Raises InputError and
-    FailureError.
+    """Returns an installation of PostgreSQL. Raises InputError and FailureError.
 
-    `wheel:16` selects version 16 of those that came with ironbench; None selects the newest.
+    `directory`: a `bin` directory. With a value such as `wheel:16`, returns version 16 of those that came with
+    ironbench. With None, returns the newest of these.
     """
     named = directory is not None and not directory.startswith(WHEEL)
     return _found(directory, trust.may_run(_folder(directory) if named else None))
@@ -80,8 +80,9 @@ def _found(directory: str | None, may_run: bool) -> PostgresInstallation:
 
 
 def present() -> tuple[tuple[str, str], ...]:
-    """Returns the installed versions with the `bin` setting that selects each, the oldest first: the distribution's
-    packages if there are several versions, otherwise the versions of the wheel."""
+    """Returns the installed versions, the oldest first, each with the `bin` setting that selects it. If the
+    distribution has packages of several versions, returns these. Otherwise, returns the versions that came with
+    ironbench."""
     packaged = [find(str(folder)) for folder in Path("/usr/lib/postgresql").glob("*/bin") if _complete(folder)]
     if len(packaged) > 1:
         return tuple((one.version, str(one.bin)) for one in sorted(packaged, key=lambda one: one.major))
@@ -95,8 +96,8 @@ def _complete(folder: Path) -> bool:
 
 @functools.cache
 def extensions(installation: PostgresInstallation) -> frozenset[str] | None:
-    """Returns the names of the available extensions; None if pg_config is missing, may not run, or reports a directory
-    without extensions."""
+    """Returns the names of the available extensions. Returns None if pg_config is missing, may not run, or reports a
+    directory without extensions."""
     program = installation.bin / "pg_config"
     if not installation.may_run or not program.is_file():
         return None
@@ -119,7 +120,7 @@ _ICU_BY_DEFAULT = 16
 
 
 def build_features(installation: PostgresInstallation) -> dict[str, bool] | None:
-    """Returns, for each optional feature, whether the programs were configured with it; None if the configure flags are
+    """Returns whether the programs were configured with each optional feature. Returns None if the configure flags are
     unknown."""
     given = {flag.partition("=")[0] for flag in re.findall(r"--[\w-]+(?:=[^' ]*)?", installation.configure)}
     if not given:

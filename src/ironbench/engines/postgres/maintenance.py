@@ -92,11 +92,11 @@ class PostgresMaintaining:
     def make_dead_tuples(self, session: Session, table: str, percent: int) -> None:
         session.query(f"alter table {table} set (autovacuum_enabled = off)")
         session.query(f"update {table} set amount = amount where number % 100 < {percent}")
-        facts.flush_counts(session)  # without this, the dead tuples might be counted only after the vacuum
+        facts.flush_counts(session)  # otherwise, the counters might include the dead tuples only after the vacuum
 
     def packed_pages(self, rows: int, row_bytes: int) -> int:
-        """Returns the number of pages of 8 kB. A row has a header, four numbers, a text with its length, and a line
-        pointer (PostgreSQL 18 documentation, 66.6)."""
+        """Returns the number of pages that the rows need. Pages have 8 kB. A row has a header, four numbers, a text
+        with its length, and a line pointer (PostgreSQL 18 documentation, 66.6)."""
         row = 24 + row_bytes + 4
         return -(-rows // (8168 // (-(-row // 8) * 8 + 4)))
 
@@ -131,8 +131,8 @@ def _refuse_tablespaces(session: Session, form: str) -> None:
 
 
 def _reads(tool: str, folder: Path) -> bool:
-    """Returns whether pg_verifybackup can run (the one that came with ironbench cannot) and supports the backup's
-    format (tar since version 18, release notes)."""
+    """Returns whether pg_verifybackup can run and can read the backup. The program that came with ironbench cannot run.
+    Backups in tar format can be read since version 18 (release notes)."""
     if not programs.works(tool, "--version"):
         return False
     version = re.search(r"\d+", programs.output([tool, "--version"], _VERIFY))
@@ -140,9 +140,12 @@ def _reads(tool: str, folder: Path) -> bool:
 
 
 def _program(system: System, name: str) -> Path:
-    """Returns the path of a PostgreSQL program. For a server that ironbench starts, it is in the server's installation;
-    for an existing server, it is the newest program that can connect with the DSN's sslmode, or else the one that came
-    with ironbench. Raises InputError."""
+    """Returns the path of a PostgreSQL program. Raises InputError.
+
+    If ironbench starts the server, the program belongs to the server's installation. For an existing server, it is the
+    newest installed program that can connect with the DSN's sslmode. If there is no such program, it is the one that
+    came with ironbench.
+    """
     if system.dsn is not None:
         try:
             speaks = dumps.tools(dsn.parse(system.dsn)[0].sslmode).bin / name
@@ -171,12 +174,13 @@ def _wrong_sizes(folder: Path) -> list[str]:
             sizes = {member.name.removeprefix("./"): member.size for member in tar if member.isfile()}
     else:
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-    # The manifest contains a name that is not UTF-8 in hexadecimal under a different key. The server itself creates no
-    # such names.
+    # Files whose name is not UTF-8 are skipped. The manifest has such names in hexadecimal under a different key. The
+    # server itself creates no such names.
     return [one["Path"] for one in listed if "Path" in one and sizes.get(one["Path"]) != one["Size"]]
 
 
 def _extracted(archive: Path, folder: Path) -> Program:
-    # The owner in the archive is a uid in the server's user namespace, so the owner is not restored.
+    # The owner in the archive is a uid of the server's user namespace, which has no meaning outside it, so the owner is
+    # not restored.
     words = ["tar", "--extract", "--no-same-owner", "--file", str(archive), "--directory", str(folder)]
     return Program(words, dict(os.environ))

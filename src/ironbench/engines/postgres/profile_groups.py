@@ -1,8 +1,9 @@
-"""Activities of PostgreSQL in profiles, by names of its functions.
+"""Activities of PostgreSQL in profiles. An activity is recognised by the names of functions.
 
-The names are from the sources of PostgreSQL 13 to 18. Order matters: a lock that is taken to insert a WAL record is
-shown as WAL insertion, and only other lightweight locks are shown as LWLocks. Semaphores are used only for lightweight
-locks, fdatasync only for WAL."""
+The names are from the sources of PostgreSQL 13 to 18. The order of the expressions matters. For example, a lock for
+inserting a WAL record counts as WAL insertion, and only the remaining lightweight locks count as LWLocks. PostgreSQL
+uses semaphores only for lightweight locks, and fdatasync only for WAL.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ GROUPS = {
     r"ExecutorRun|standard_ExecutorRun|ExecutorStart|ExecProcNode.*|PortalRun.*": "executor",
     r"(Checkpointer|WalWriter|BackgroundWriter|AutoVacLauncher|ApplyLauncher|PgArchiver|IoWorker|Logger|Startup)"
     r"(Process)?Main|PgArchiver_MainLoop|SysLoggerMain|ServerLoop": WAITING_FOR_WORK,
-    # Functions of the C library, for stacks whose callers are unknown.
+    # If the callers in a stack are unknown, a function of the C library determines the activity.
     r"(__libc_|__GI_)?(send|recv)": "client communication",
     r"(__GI_)?fdatasync": "WAL flush",
     r"(__GI_)?fsync": "data writes",

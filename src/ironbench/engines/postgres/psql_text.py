@@ -49,12 +49,12 @@ class PostgresSqlText:
     """Contents of an SQL file."""
 
     written_by: str = ""
-    """Program that wrote the file: `pg_dump` or `pg_dumpall`; "" for any other origin."""
+    """Program that wrote the file: `pg_dump` or `pg_dumpall`. It is "" for a file of any other origin."""
     version: str = ""
     extensions: list[str] = field(default_factory=list)
     schemas: list[str] = field(default_factory=list)
     entries: Counter[str] = field(default_factory=Counter)
-    """Number of entries by type, as in a dump's table of contents, such as 12 for `TABLE`."""
+    """Number of entries of each type, for example 12 for `TABLE`. The types are those in a dump's table of contents."""
     rows: dict[str, int] = field(default_factory=dict)
     """For each table name as in COPY, the number of rows."""
     made: set[str] = field(default_factory=set)
@@ -62,7 +62,7 @@ class PostgresSqlText:
     changes_echo: bool = False
     """Whether the script sets ECHO, which determines whether psql repeats failed statements."""
     database: str | None = None
-    """The database that the file fills; None if the file does not connect to any database."""
+    """The database into which the file loads its contents. None if the file does not connect to a database."""
 
 
 def examined(path: Path, subject: str) -> PostgresSqlText:
@@ -85,7 +85,8 @@ def examined(path: Path, subject: str) -> PostgresSqlText:
             if piece.begins:
                 here.entries.update(found.decode() for found in _ENTRY.findall(piece.text[: piece.begins]))
             if reach := _SERVER_WIDE.match(statement):
-                # A file may create the database before its contents.
+                # A file that pg_dump or pg_dumpall did not write may create databases, but only before its other
+                # contents.
                 if not found.written_by and (reach[1] is None or filled.total()):
                     _refuse(subject, piece, statement, reach[0])
                 continue

@@ -1,12 +1,15 @@
-"""Settings and directories derived from memory, cores and devices: presets for large queries, and ideal parts.
+"""Settings and directories that depend on memory, cores and devices. They are used for the preset for large queries,
+and for ideal parts.
 
-The values of a preset are those a careful administrator would choose for large queries with few clients; none is tuned
+A preset has the values that a careful administrator would choose for large queries with few clients. No value is tuned
 for a single query. Sources: PostgreSQL's manual (19.4, 19.5, 19.7) and wiki ("Tuning Your PostgreSQL Server").
-docs/workloads/tpch-design.md lists them. The user's settings take precedence, and all settings are in the record.
+docs/workloads/tpch-design.md lists the values. The user's settings take precedence, and the record contains all
+settings.
 
-Ideal parts. `log`: pg_wal in memory; all its writes and syncs are still executed. `temp`: the tablespace for temporary
-files in memory. `data`: shared buffers larger than all tables and indexes, filled before the trial, so that no page is
-read or evicted; checkpoints still write dirty pages. `engines.ideal` explains what happens to a limit on total memory.
+For an ideal `log`, pg_wal is in memory, and all its writes and syncs are still executed. For `temp`, the tablespace for
+temporary files is in memory. For `data`, the shared buffers are larger than all tables and indexes and are filled
+before the trial. No page is then read or evicted, but checkpoints still write dirty pages. `engines.ideal` explains
+what happens to a limit on total memory.
 """
 
 from __future__ import annotations
@@ -23,12 +26,12 @@ from ironbench.units import size_of_1024
 CACHE_SHARE = 1 / 4
 """Fraction of memory for shared_buffers: "a reasonable starting value … is 25 %" (manual, 19.4.1)."""
 KNOWN_SHARE = 3 / 4
-"""Fraction of memory that the planner assumes to be cache: shared buffers and page cache together."""
+"""Fraction of memory that the planner assumes to be cache. This covers shared buffers and page cache together."""
 WORK_SHARE = 1 / 4
 """Fraction of memory for all concurrent sorts and hashes together."""
 AT_ONCE = 8
-"""Maximum memory that one process of a query uses at the same time, as a multiple of work_mem: four operations, of
-which hashes count twice."""
+"""Maximum memory of one process of a query at any time, as a multiple of work_mem. The process has up to four
+operations at the same time, and hashes count twice."""
 LEAST_WORK_BYTES, MOST_WORK_BYTES = 4 << 20, 1 << 30
 MOST_MAINTENANCE_BYTES = 1 << 30
 FLASH_DEPTH, DISK_DEPTH = 64, 8
@@ -36,8 +39,8 @@ FLASH_DEPTH, DISK_DEPTH = 64, 8
 
 
 def preset(system: System, streams: int = 1) -> dict[str, str]:
-    """Returns settings for large queries, without those that `--memory` or a declared parallelism already
-    determines."""
+    """Returns settings for large queries. Settings that follow from `--memory` or from a declared parallelism are
+    missing."""
     memory_bytes = _memory_bytes(system)
     cores = len(system.server_cpus or os.sched_getaffinity(0))
     workers = cores if system.parallelism is None else system.parallelism
@@ -70,11 +73,11 @@ def preset(system: System, streams: int = 1) -> dict[str, str]:
 
 
 def rotates(directory: str) -> bool:
-    """Returns whether the kernel classifies the directory's device as rotating (sysfs, queue/rotational); False if
-    unknown."""
+    """Returns whether the kernel classifies the directory's device as rotating (sysfs, queue/rotational). Returns False
+    if this is unknown."""
     device = space.existing(directory).stat().st_dev
     block = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
-    for folder in (block, block / ".."):  # a partition has no queue directory
+    for folder in (block, block / ".."):  # the queue directory of a partition is in the parent directory
         try:
             return (folder / "queue/rotational").read_text().strip() == "1"
         except OSError:
@@ -83,7 +86,7 @@ def rotates(directory: str) -> bool:
 
 
 def _memory_bytes(system: System) -> int:
-    """Returns the memory that is available to the engine and the page cache of its files together."""
+    """Returns the memory that is available to the engine, including the page cache of its files."""
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return min(machine, system.memory_total_bytes or machine)
 
@@ -93,10 +96,10 @@ def _kilobytes(size: float) -> str:
 
 
 LOG_SLACK = 1.25
-"""Maximum size of the WAL as a multiple of `max_wal_size`, which is a soft limit, 1GB by default (PostgreSQL 18
-documentation, 19.5.2)."""
+"""Maximum size of the WAL as a multiple of `max_wal_size`. This setting is a soft limit, which is 1 GB by default
+(PostgreSQL 18 documentation, 19.5.2)."""
 LEAST_CACHE_BYTES = 128 << 20
-"""Smallest size of shared_buffers that is set: the server's default."""
+"""Minimum size of shared_buffers that ironbench sets. It is the server's default."""
 CACHE = "shared_buffers"
 
 
@@ -105,7 +108,7 @@ def with_cache(system: System, cluster: Cluster) -> System:
 
 
 def memory_bytes(system: System) -> dict[str, int]:
-    """Returns, for each zero-latency part in memory, the maximum memory that it needs."""
+    """Returns the maximum memory that each zero-latency part in memory needs."""
     needed = {"log": _log_bytes(system), "temp": ideal.TEMP_BYTES}
     return {part: needed[part] for part in ideal.in_memory(system)}
 

@@ -53,7 +53,7 @@ _USUAL = "correct the file or the server"
 @dataclass(slots=True)
 class _Error:
     code: str
-    """SQLSTATE of the message; "" if the message has none. Such a message may be a notice."""
+    """SQLSTATE of the message. It is "" if the message has none. A message without an SQLSTATE may be a notice."""
     cause: str
     line: int = 0
     statement: str | None = None
@@ -69,7 +69,8 @@ class _Client(ABC):
     left_out: Counter[str] = field(default_factory=Counter)
     """For each kind of harmless error, the number of errors."""
     _error: _Error | None = None
-    """The last error. It is judged when the failed statement, which follows it in the output, has arrived."""
+    """The last error. The failed statement follows the error in the output, and the error is judged when the statement
+    has arrived."""
 
     @abstractmethod
     def _heard(self, line: str) -> None:
@@ -153,7 +154,7 @@ class Psql(_Client):
     def _judge(self) -> None:
         error, self._error = self._error, None
         if error is None or (error.statement is None and not (self.text.changes_echo and error.code)):
-            return  # a notice or warning: psql does not repeat the statement after it
+            return  # psql repeats the statement only after an error, so the message is a notice or a warning
         statement = psql_text.without_comments(error.statement or "")
         if name := harmless(statement, error.code, self.text.made if self.own else None):
             self.left_out[name] += 1
@@ -195,12 +196,12 @@ class PgRestore(_Client):
         raise FailureError(self.subject, f"{error.cause}{what}", _USUAL)
 
     def _look(self) -> None:
-        """Stores the error without judging it, because its statement may not have arrived yet."""
+        """Shows the progress. Does not judge the last error, because its statement may not have arrived yet."""
         size = int(self.session.query("select pg_database_size(current_database())")[0][0] or 0)
         self.show(*self._progress(size))
 
     def _ended(self, program: str, status: int) -> None:
-        if status not in (0, 1):  # status 1: only errors that were judged harmless
+        if status not in (0, 1):  # pg_restore exits with 1 after errors, and all of them were judged harmless
             raise FailureError(self.subject, f"{program} exited with status {status}", "read the server's log")
 
 

@@ -63,7 +63,7 @@ def launch(
 def _write_settings(cluster: Cluster, identity: Identity, settings: Mapping[str, str]) -> None:
     written = (cluster.files / "postgresql.conf", cluster.files / "postgresql.auto.conf")
     written[0].write_text(server_settings.as_file(settings))
-    written[1].write_text("")  # ALTER SYSTEM of an earlier run must not affect this run
+    written[1].write_text("")  # removes settings that ALTER SYSTEM made in an earlier run
     identity.give(*written)
 
 

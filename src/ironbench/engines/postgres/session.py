@@ -22,9 +22,9 @@ def _connected(connection: dict[str, Any], silence_s: float | None = None) -> Co
 
 
 _ENCODING, _ANY_BYTES = "client_encoding", "SQL_ASCII"
-"""Name of the setting for the client's encoding, and an encoding for any bytes. A database with encoding SQL_ASCII may
-contain any bytes. If the client uses a different encoding, the server raises an error for bytes that are invalid in it
-(PostgreSQL 18 documentation, 23.3.4)."""
+"""Name of the setting for the client's encoding, and the encoding that allows any bytes. Texts of a database with
+encoding SQL_ASCII may contain any bytes. If the client used a different encoding, the server would raise an error for
+bytes that are invalid in it (PostgreSQL 18 documentation, 23.3.4)."""
 
 
 class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
@@ -43,7 +43,7 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
             connection.close()
             self._address = replace(self._address, options=self._address.options | {_ENCODING: _ANY_BYTES})
             connection = self._connected(as_client)
-        # only some roles may set lc_messages, so errors are identified by SQLSTATE and not by message
+        # Only some roles may set lc_messages. Errors are therefore identified by SQLSTATE and not by their messages.
         if connection.parameter("is_superuser") == "on":
             connection.query("SET lc_messages = 'C'")
         return connection

@@ -56,7 +56,8 @@ def own(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def checksums(settings: Mapping[str, str]) -> bool | None:
-    """Returns whether pages should have checksums; None: keep the present state. Raises InputError."""
+    """Returns whether pages should have checksums. Returns None if the files should stay as they are. Raises
+    InputError."""
     if (value := settings.get(CHECKSUMS)) is None:
         return None
     if value.lower() not in ("on", "off"):
@@ -90,8 +91,8 @@ LOADING = {
     "autovacuum": "off",
     "maintenance_work_mem": "256MB",
 }
-"""Settings for loading, without durability: all files are synced after the server has stopped, and discarded if it
-crashes before."""
+"""Settings for loading. They disable durability: the files are synced after the server has stopped. If the server
+crashes before, the files are discarded."""
 
 
 MOST_WORKERS = 32
@@ -199,8 +200,8 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 @functools.cache
 def known(installation: PostgresInstallation) -> dict[str, str]:
-    """Returns the default of each documented setting, from the server's own list; empty if the server's programs may
-    not run."""
+    """Returns the default of each documented setting, from the server's own list. Returns an empty mapping if the
+    server's programs may not run."""
     if not installation.may_run:
         return {}
     rows = (
@@ -236,7 +237,7 @@ def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -
 
 
 def meant(name: str, installation: PostgresInstallation) -> str:
-    """Returns a hint for a name that resembles a setting but is not one; otherwise ""."""
+    """Returns a hint for a name that is not a setting but resembles one. Returns "" for a known setting."""
     names = sorted(known(installation))
     return "" if name.lower() in map(str.lower, names) else similar(name.lower(), names)
 

@@ -1,7 +1,8 @@
-"""Snapshots of a stopped cluster, and restoring them.
+"""Makes snapshots of a stopped cluster, and restores them.
 
-A snapshot contains no WAL: after a clean shutdown it is not needed, and `cluster.place_log` starts a new one in the
-directory of the layout. Usage statistics are also omitted, so that every restored cluster counts from zero.
+A snapshot contains no WAL, because the WAL is not needed after a clean shutdown. `cluster.place_log` starts a new WAL
+in the directory of the layout. Usage statistics are also omitted, so that the counters of every restored cluster start
+from zero.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def _require_shut_down(cluster: Cluster, installation: PostgresInstallation) -> 
 
 def _remove_or_keep(cluster: Cluster, installation: PostgresInstallation) -> None:
     gone = cluster.place / "cluster.old"
-    shutil.rmtree(gone, ignore_errors=True)  # left behind if ironbench was killed while removing it
+    shutil.rmtree(gone, ignore_errors=True)  # an earlier removal was interrupted if the directory exists
     if not cluster.files.exists():
         return
     if not restored(cluster):
@@ -98,8 +99,8 @@ def _remove_or_keep(cluster: Cluster, installation: PostgresInstallation) -> Non
 
 
 def _keep(cluster: Cluster, installation: PostgresInstallation) -> None:
-    """Renames the cluster. Raises FailureError if a separate WAL is still needed, because the cluster cannot be moved
-    in that case."""
+    """Keeps the cluster under a new name. Raises FailureError if the cluster still needs a separate WAL, because such a
+    cluster cannot be moved."""
     if (cluster.files / "pg_wal").is_symlink():
         _require_shut_down(cluster, installation)
     cluster.files.rename(own_files.next_kept(cluster.files))
@@ -132,7 +133,7 @@ def _point_tablespaces(files: Path, cluster: Cluster, installation: PostgresInst
             _empty_tablespace(empty, files, installation)
             return
     if cluster.temp is not None and cluster.temp_place is not None and data_dirs.ours(cluster.temp_place):
-        shutil.rmtree(cluster.temp, ignore_errors=True)  # the restored catalog contains no tablespace there
+        shutil.rmtree(cluster.temp, ignore_errors=True)  # the restored cluster has no tablespace in this directory
 
 
 def _empty_tablespace(directory: Path, files: Path, installation: PostgresInstallation) -> None:

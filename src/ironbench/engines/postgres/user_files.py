@@ -20,7 +20,7 @@ def service(name: str, given: Mapping[str, str], environ: Mapping[str, str]) -> 
     system = str(Path(environ["PGSYSCONFDIR"], "pg_service.conf")) if environ.get("PGSYSCONFDIR") else ""
     known: list[str] = []
     for place in filter(None, (user, system)):
-        if not is_file(place):  # reading a pipe might never end
+        if not is_file(place):  # anything but a regular file is skipped, because reading a pipe might never end
             continue
         try:
             text = Path(place).read_text(encoding="utf-8", errors="replace")
@@ -79,8 +79,8 @@ def _home(environ: Mapping[str, str], name: str) -> Path:
 
 
 def stored_password(path: Path, host: str, port: int, database: str, user: str) -> str | None:
-    """Returns the password of the first matching line; None if no line matches. Raises InputError if other users can
-    read the file."""
+    """Returns the password of the first matching line. Returns None if no line matches. Raises InputError if other
+    users can read the file."""
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):  # reading a pipe might never end; libpq also ignores files that are not regular

@@ -42,7 +42,7 @@ class SlapdAdministration(Administration):
         while _exists(session, top):
             found = [str(dn) for dn, *_ in session.query(f"search {_escaped(top)}?1.1?sub??sizelimit={_PIECE}")]
             gone = sum(_deleted(session, dn) for dn in sorted(found, key=_depth, reverse=True))
-            if not gone:  # no visible entry could be removed; this request returns the server's reason
+            if not gone:  # No visible entry could be removed. Deleting `top` itself makes the server return the reason.
                 session.query(f"delete {_escaped(top)}")
             removed += max(1, gone)
         return removed
@@ -63,7 +63,7 @@ def _marked(session: Session) -> list[str]:
 
 
 def _count(session: DirectorySession, top: str) -> int:
-    """Returns the number of entries at and below `top`; 0 if the server does not allow counting them."""
+    """Returns the number of entries at and below `top`. Returns 0 if the server does not allow counting them."""
     try:
         return session.count(f"search {_escaped(top)}?1.1?sub")
     except FailureError:

@@ -67,8 +67,8 @@ def _shown(query: Query) -> dict[str, str]:
 
 
 def counters(query: Query) -> dict[str, int]:
-    """Returns the operations that the server has completed, by name; empty if the server does not show them. Raises
-    FailureError if the server does not answer."""
+    """Returns the number of completed operations of each kind. Returns an empty mapping if the server does not show
+    them. Raises FailureError if the server does not answer."""
     try:
         rows = query(OPERATIONS)
     except FailureError as error:

@@ -17,7 +17,8 @@ from ironbench.paths import expanded
 TITLE = "OpenLDAP"
 OLDEST = (2, 4)
 _SCHEMAS = ("/etc/ldap/schema", "/etc/openldap/schema")
-"""Directories of the schemas: on Debian, and below the prefix of other distributions and of OpenLDAP itself."""
+"""Directories of the schemas. Debian uses the first one. Other distributions, and OpenLDAP itself, use the second one
+below their prefix."""
 _MODULES = ("lib/ldap", "lib/openldap", "lib64/openldap", "libexec/openldap")
 _VERSION = r"OpenLDAP: slapd ((\d+)\.(\d+)\S*)"
 """Pattern of the output of `slapd -VV`, which is a constant in the program (Versionstr, include/ldap_pvt.h)."""

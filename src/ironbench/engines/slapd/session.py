@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ironbench._core import LdapConnection
 
 OPERATION_S = 30.0
-"""Time limit in seconds of an operation on an existing directory that accesses a single entry or lists a few."""
+"""Time limit in seconds of an operation on an existing directory. The operation accesses one entry or lists a few
+entries."""
 ENTRY_S = 0.001
 """Seconds added to the time limit for each entry that a count may have to read. OpenLDAP reads tens of thousands of
 entries per second."""
@@ -64,7 +65,8 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
         own: OwnedServer | None = None,
         load_offline: Callable[[Iterable[bytes]], None] | None = None,
     ) -> None:
-        """Connects to the server. `load_offline`: loads the data of a stopped server that ironbench started."""
+        """Connects to the server. `load_offline`: function that loads data while the server is stopped. It is given for
+        a server that ironbench started."""
         self._load_offline = load_offline
         super().__init__(address, secrets, own)
 
@@ -119,7 +121,7 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
             try:
                 self.copy_in("", piece)
             except FailureError as error:
-                if not error.number:  # the connection was lost
+                if not error.number:  # the connection was lost, so no entry was refused
                     raise
                 refused = EntryRefusedError(error.subject, error.cause, error.hint)
                 # The subject of an error from the core's `copy_in` is the kind of change and the entry's DN.

@@ -1,6 +1,6 @@
-"""A connection to an SQLite file in its own child process, for queries that are timed individually.
+"""A connection to an SQLite file in its own child process. It is used for queries that are timed individually.
 
-The process has the limits of the engine, and a crash in it does not affect ironbench.
+The limits of the engine apply to the process. A crash in the process does not affect ironbench.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class SqliteDataImport(DataImport):
         if (word := _other_file(text)) is not None:
             cause = f"the file accesses data outside the database: {word} opens another file"
             raise FailureError(str(file), cause, "load all data into one SQLite file, and use that as the dump")
-        # setting of this connection only: the whole file is synced afterwards
+        # This setting applies only to this connection. The whole file is synced afterwards.
         session.query("pragma synchronous = off")
         try:
             session.query(text)

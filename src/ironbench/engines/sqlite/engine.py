@@ -178,7 +178,8 @@ class SqliteEngine(LibraryEngine):
         entry = None
         try:
             if system.memory_total_bytes is not None:
-                # Pages that were cached before trials run in the control group would not be charged to the group.
+                # Pages are evicted before trials run in the control group. Otherwise, pages that are already cached
+                # would not be charged to the group.
                 copies.sync(folder)
                 copies.evict(folder)
                 entry = self.enter_register(folder, system.memory_total_bytes)

@@ -108,7 +108,8 @@ class SqliteSession(SessionDefaults):
     def __init__(
         self, folder: Path, settings: dict[str, str], lock: int, entry: register.RegisterEntry | None = None
     ) -> None:
-        """Opens the connection. `entry`: entry of the register with the control group in which trials run."""
+        """Opens the connection. `entry`: entry of the database in the register. It contains the control group in which
+        trials run."""
         self._entry = entry
         self._folder = folder
         self._path = str(folder / FILE)
@@ -169,7 +170,8 @@ class SqliteSession(SessionDefaults):
         process, which has ended."""
         with self._using:
             cut()
-            with contextlib.suppress(IronbenchError):  # closing may write, and writes fail now
+            # Closing the connection may write, which fails during the power cut
+            with contextlib.suppress(IronbenchError):
                 self._drop()
             if self._lock is not None:
                 os.close(self._lock)

@@ -95,8 +95,8 @@ class PgBlocking:
 def _parse(text: str) -> Values:
     """Returns the number of chains, their total length, and how often each table and each state of a root occurred.
 
-    If a backend waits for the end of another transaction, its wait does not show the table. If the waiting backend is
-    changing only one table, that table is counted.
+    A backend may wait for the end of another transaction. Its wait then does not show the table. If the backend is
+    changing only one table, this table is counted.
     """
     values: Values = {}
 
@@ -105,8 +105,8 @@ def _parse(text: str) -> Values:
 
     for line in text.splitlines():
         table, step, event = line.split("\t")
-        # The chain is followed shortly after the states were read. If the root is between two transactions, or if it
-        # waits for a lock that no backend holds, the blocking has ended in the meantime.
+        # The server follows a chain shortly after reading the states. In the meantime, the blocking may have ended. The
+        # root is then between two transactions, or it waits for a lock that no backend holds.
         if event == IDLE or event.startswith("Lock."):
             event = DEADLOCK if int(step) >= LONGEST else ENDED
         add("chains", 1.0)

@@ -1,10 +1,10 @@
-"""Common parts of the PostgreSQL observers: checks which views exist, and reads rows as JSON.
+"""Common parts of the PostgreSQL observers. This module checks which views exist, and reads rows as JSON.
 
-Columns of views change between versions; `to_jsonb(row)` includes the existing ones.
+The columns of views differ between versions. `to_jsonb(row)` returns those that exist.
 
-A backend reports its statistics at the end of a transaction, at most once a second, and only if there is more to report
-than the number of transactions, such as counters of a table. Backends with scripts that access no table report only
-when they exit (PostgreSQL 18, pgstat_report_stat in src/backend/utils/activity/pgstat.c).
+A backend reports its statistics at the end of a transaction, but at most once a second. It does not report if only its
+number of transactions has changed. If the scripts of a backend access no table, it therefore reports only when it exits
+(PostgreSQL 18, pgstat_report_stat in src/backend/utils/activity/pgstat.c).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LATE_S = 1.0
 
 
 def as_published(observation: Observation, at_once: Collection[str] = ()) -> Observation:
-    """Marks all metrics as delayed except those in `at_once`."""
+    """Returns the observation with a delay of `LATE_S` for all metrics and series except those in `at_once`."""
     names = {*observation.metrics, *(series.name for series in observation.series)}
     return replace(observation, late=dict.fromkeys(names - {*at_once}, LATE_S))
 

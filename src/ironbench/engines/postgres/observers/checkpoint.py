@@ -30,7 +30,7 @@ from ironbench.model.session import Session
 
 _SOURCE = "pg_checkpoint.view"
 WITHIN = 0.05
-"""Maximum relative error of the mean interval. Less accurate values are omitted."""
+"""Maximum relative error of the mean interval. If the error may be larger, the interval is omitted."""
 
 
 class PgCheckpoint:
@@ -38,7 +38,7 @@ class PgCheckpoint:
     doc = "PostgreSQL's checkpoints: number, interval, bytes written, and time for writing and syncing"
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        views = ("pg_stat_checkpointer", "pg_stat_bgwriter")  # the view since version 17, and the view before
+        views = ("pg_stat_checkpointer", "pg_stat_bgwriter")  # since version 17, and before
         view = next((name for name in views if has_relation(session, name)), None)
         if view is None:
             return ()
@@ -47,7 +47,7 @@ class PgCheckpoint:
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         answered = _answered_at(samples, window_s)
-        # The metric is missing if no checkpoints were to be requested.
+        # The metric is omitted if the trial requests no checkpoints.
         requested = {"checkpoints_requested": float(len(answered))} if REQUEST in samples else {}
         readings = points(samples.get(_SOURCE), _parse)
         if (grown := growth(readings, window_s)) is None:
@@ -58,7 +58,7 @@ class PgCheckpoint:
             "checkpoint_write_share": grown.rate("write_s"),
             "checkpoint_sync_share": grown.rate("sync_s"),
         }
-        # If ironbench requested all checkpoints, their times are known exactly. If not, a checkpoint's time lies
+        # The time of a requested checkpoint is known exactly. The time of another checkpoint is only known to be
         # between two samples.
         ours = len(answered) > 1 and metrics["checkpoints"] <= len(answered)
         interval_s = _apart(answered) if ours else _seen_apart(readings, window_s)
@@ -81,8 +81,8 @@ def _apart(times: Sequence[float]) -> float:
 
 
 def _seen_apart(readings: Sequence[SamplePoint], window_s: float) -> float | None:
-    """Returns the mean interval between the first samples that show each checkpoint; None if the error could exceed
-    `WITHIN`."""
+    """Returns the mean interval between checkpoints. A checkpoint counts from the first sample that includes it.
+    Returns None if the error could exceed `WITHIN`."""
     seen: list[tuple[float, float]] = []
     for before, after in pairwise(readings):
         if 0.0 <= after.t_s <= window_s:

@@ -37,7 +37,7 @@ HOLDER = {
     "deadlock": "is part of a deadlock",
     "ended": "had just ended",
 }
-"""For each wait event or state of the backend at the root of a chain of lock waits, what that backend does. Case is
+"""What the backend at the root of a chain of lock waits is doing, for each of its wait events or states. Case is
 ignored."""
 
 
@@ -54,7 +54,7 @@ def part_of_event(event: str) -> str:
     if kind == "io":
         return _part_of_io(name)
     if name in ("bufferio", "aioiocompletion"):
-        return DATA_READ  # another backend or an I/O worker is reading the page
+        return DATA_READ  # the backend waits until another backend or an I/O worker has read the page
     if name in _SHORT_LOCKS:
         return INTERNAL_LOCKS
     return _OF_TYPE.get(kind, OTHER)

@@ -41,7 +41,8 @@ class PgIo:
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         if not has_relation(session, "pg_stat_io"):
             return ()
-        # Most of the 80 combinations never occur. The counters of a combination that appears later started from 0.
+        # Most of the 80 combinations never occur and are not read. If a combination appears later, its counters started
+        # from 0.
         sql = (
             "select to_jsonb(s) || jsonb_build_object('page', current_setting('block_size')::int) from pg_stat_io s "
             "where coalesce(reads, 0) + coalesce(writes, 0) + coalesce(extends, 0) + coalesce(fsyncs, 0) > 0"
@@ -70,7 +71,8 @@ class PgIo:
 
 
 def _measures(label: str) -> dict[str, Callable[[CounterGrowth], float | None]]:
-    """Returns, for each metric, the function that computes it from the counters of a label."""
+    """Returns the metrics of a label. For each metric, the result contains a function that computes it from the
+    counters."""
     measures: dict[str, Callable[[CounterGrowth], float | None]] = {}
     for kind in _KINDS:
         counter = f"{label}|{kind}"
@@ -87,7 +89,8 @@ def _latency_of(counter: str) -> Callable[[CounterGrowth], float | None]:
 
 
 def _parse(text: str) -> Values:
-    """Returns counters by object, and by process type and object, such as `object=wal|write_bytes`."""
+    """Returns counters for each object, and for each combination of process type and object. A key is, for example,
+    `object=wal|write_bytes`."""
     values: Values = {}
     for row in rows(text):
         word = _OBJECTS.get(str(row["object"]), str(row["object"]))

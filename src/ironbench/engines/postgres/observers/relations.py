@@ -129,10 +129,11 @@ def vacuums(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[V
 def _grown(
     samples: Sequence[Sample], window_s: float, keys: int, width: int, states: Collection[int] = ()
 ) -> list[tuple[tuple[str, ...], list[float], list[float], bool]]:
-    """Returns for each row its names, its values at both ends of the window, and whether it existed at the start.
-    Counters of new rows, and counters that were reset, start from zero.
+    """Returns, for each row, its names, its values at both ends of the window, and whether it existed at the start. If
+    a row is new or its counters were reset, the counters start from zero.
 
-    `states`: columns with a current state, which may decrease and is unaffected by a reset.
+    `states`: columns that contain a current state instead of a counter. Their values may decrease, and a reset does not
+    affect them.
     """
     ends = WindowEnds.of(samples, window_s)
     if ends is None:

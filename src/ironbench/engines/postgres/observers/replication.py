@@ -1,8 +1,8 @@
 """Lag of PostgreSQL's slowest replica (pg_stat_replication).
 
-The time is `replay_lag`: from flushing a change locally until the replica reports that it has replayed it. For a
-replica that no longer responds, the server keeps showing the last time (PostgreSQL 18 documentation, 27.2.4), but the
-lag in bytes still grows.
+The lag in seconds is `replay_lag`. It starts when the server flushes a change, and ends when the replica reports that
+it has replayed the change. If a replica no longer responds, the server keeps showing its last value (PostgreSQL 18
+documentation, 27.2.4). The lag in bytes still grows in this case.
 """
 
 from __future__ import annotations

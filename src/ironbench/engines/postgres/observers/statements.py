@@ -43,9 +43,9 @@ class StatementsAccess:
     """Whether the statistics of statements are readable, and why not."""
 
     loaded: bool
-    """Whether the server has loaded the library. pg_settings shows no settings of libraries that are not loaded."""
+    """Whether the server has loaded the library. If it has not, pg_settings shows no settings of the library."""
     schema: str | None
-    """Schema of the extension in this database, quoted; None if the extension has not been created."""
+    """Quoted schema of the extension in this database. None if the extension has not been created in it."""
     there: bool
     """Whether the extension is available on the server."""
     version: int
@@ -111,7 +111,7 @@ class PgStatementCounters:
 
 
 def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgStatementCounters | None:
-    """Returns the growth of the counters; None if they were not read at both ends of the window."""
+    """Returns the growth of the counters. Returns None if they were not read at both ends of the window."""
     ends = WindowEnds.of(samples.get(SOURCE, ()), window_s)
     if ends is None:
         return None
@@ -131,8 +131,8 @@ def counted(samples: Mapping[str, Sequence[Sample]], window_s: float) -> PgState
 
 
 def _notes(first: Sequence[float], last: Sequence[float], fell: bool) -> Iterator[Note]:
-    """Yields the reason why the figures are incomplete. If there are several reasons, yields only the reason that makes
-    the others irrelevant."""
+    """Yields a note that the counters do not cover the whole window. If there are several reasons, yields only the one
+    that makes the others irrelevant."""
     (evicted, reset, started), (evicted_then, reset_then, started_then) = last, first
     if started != started_then:
         yield note("statements-since-restart")

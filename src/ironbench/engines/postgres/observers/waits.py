@@ -1,12 +1,12 @@
 """Wait events of PostgreSQL's client backends, sampled 20 times a second (pg_stat_activity, "Wait Event Tables").
 
-The cost of a sample on the server grows with the number of backends, so beyond about 25 backends samples are taken less
-often (`Source.backend_cost_s`); `wait_samples_per_s` is the actual rate.
+The cost of a sample grows with the number of backends. With more than about 25 backends, samples are therefore taken
+less often (`Source.backend_cost_s`). `wait_samples_per_s` is the actual rate.
 
-A backend without a wait event counts as `CPU` (it works, or waits for a core: see `runqueue`). A backend that waits for
-its client outside of a transaction counts in `backends_idle`; inside a transaction, `Client.ClientRead` is the client's
-time between two statements. Only backends of the database under test count, without those of observers and of
-ironbench's session.
+A backend without a wait event counts as `CPU`. It works or waits for a core (see `runqueue`). A backend outside of a
+transaction that waits for its client counts in `backends_idle`. Inside a transaction, the time between two statements
+counts as `Client.ClientRead`. Only backends of the database under test are counted. Backends of observers and of
+ironbench's session are excluded.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ _PERIOD_S = 0.05
 _COST_S = 200e-6
 _BACKEND_COST_S = 8e-6
 _MOST_COST = 0.008
-"""Cost of sampling: CPU seconds of server and observer per sample, additional CPU seconds per backend, and the maximum
-fraction of a core for all samples."""
+"""Limits of the cost of sampling. `_COST_S` is the CPU time of server and observer for each sample, and
+`_BACKEND_COST_S` is the additional CPU time for each backend. `_MOST_COST` is the maximum fraction of a core for all
+samples."""
 _BACKENDS_PERIOD_S = 5.0
 _SCHEDSTAT_PERIOD_S = 1.0
 _SCHEDSTAT_COST_S = 1e-3
 _PROCESS_COST_S = 25e-6
 _SCHEDSTAT_MOST_COST = 0.002
-"""Cost of reading scheduler counters: CPU seconds for the files of a typical machine's processes, additional CPU
-seconds per backend, and the maximum fraction of a core."""
+"""Limits of the cost of reading scheduler counters. `_SCHEDSTAT_COST_S` is the CPU time for the files of the processes
+of a typical machine, and `_PROCESS_COST_S` is the additional CPU time for each backend. `_SCHEDSTAT_MOST_COST` is the
+maximum fraction of a core."""
 _WHO = (
     "from pg_stat_get_activity(null) "
     "where backend_type = 'client backend' and state is not null and pid not in (pg_backend_pid(), {ours}) "
@@ -41,10 +43,10 @@ _WHO = (
     "and datid = (select oid from pg_database where datname = current_database())"
 )
 _SQL = (
-    # The query uses the function behind pg_stat_activity, because the view's joins with databases and roles double the
-    # cost. The states of all backends are copied first and the wait events are read later for each row, so if they
-    # contradict each other, the wait event is newer. An idle backend without a wait event is sending its answer or
-    # reading the next message.
+    # The query uses the function behind pg_stat_activity. The view joins it with databases and roles, which would
+    # double the cost. The function first copies the states of all backends, and later reads the wait event of each row.
+    # If state and wait event contradict each other, the wait event is therefore newer. An idle backend without a wait
+    # event is sending its answer or reading the next message.
     "select case when wait_event_type is null then 'CPU' "
     "when wait_event = 'ClientRead' and state not like 'idle in%' then 'idle' "
     "else wait_event_type || '.' || wait_event end, count(*) " + _WHO + " group by 1"

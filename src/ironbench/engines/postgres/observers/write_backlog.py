@@ -16,8 +16,8 @@ from ironbench.model.session import Session
 _WAL = "pg_debt.wal"
 _BUFFERS = "pg_debt.buffers"
 _PERIOD_S = 5.0
-"""Sampling period in seconds. Any value is suitable, because only the reading at the end of the window is used, which
-the core always takes."""
+"""Sampling period in seconds. Only the reading at the end of the window is used. The core always takes this reading, so
+any period is suitable."""
 
 
 class PgDebt:

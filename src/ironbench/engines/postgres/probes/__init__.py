@@ -23,7 +23,7 @@ AREAS = (
     "observation",
 )
 MONITORING = NeededPrivilege("pg_monitor", RIGHTS[MONITOR].grant)
-"""Privilege without which a role sees only its own sessions, and no directories."""
+"""Without this privilege, a role sees only its own sessions, and no directories."""
 
 _SERVER = f"""
     select current_setting('server_version'), current_setting('server_version_num'), quote_ident(current_database()),
@@ -36,8 +36,8 @@ _EXTENSIONS = """
 """
 STATEMENTS = "pg_stat_statements"
 LOADED = f"exists (select from pg_settings where name = '{STATEMENTS}.max')"
-"""SQL expression that is true if the server has loaded the library. pg_settings shows no settings of libraries that are
-not loaded."""
+"""SQL expression that is true if the server has loaded pg_stat_statements. Otherwise, pg_settings shows no settings of
+this library."""
 
 
 def _server(session: Session) -> ExaminedServer:
@@ -58,9 +58,8 @@ def _server(session: Session) -> ExaminedServer:
     )
 
 
-# Statements that are sent together form one transaction, and the settings apply only to this transaction. The settings
-# therefore do not remain in a connection that a pooler passes on to another client (PostgreSQL 18 documentation,
-# 54.2.2.1).
+# Statements that are sent together form one transaction, and these settings apply only to it. If a pooler passes the
+# connection on to another client, the settings are gone (PostgreSQL 18 documentation, 54.2.2.1).
 _WRAPPED = (
     f"set transaction read only; set local statement_timeout = '{examination.TIMEOUT_S}s'; "
     "set local lock_timeout = '1s'; {}"
@@ -76,6 +75,6 @@ def changed(name: str, value: str, *, restart: bool = False) -> str:
 
 
 def since(column: str = "stats_reset") -> str:
-    """Returns an SQL expression for the seconds since the statistics were reset; its value is null if they never
-    were."""
+    """Returns an SQL expression for the number of seconds since the statistics were reset. The value is null if they
+    were never reset."""
     return f"extract(epoch from now() - {column})"

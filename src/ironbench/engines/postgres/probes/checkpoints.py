@@ -16,12 +16,12 @@ _ENOUGH = 5
 _MOST_REQUESTED = 0.3
 _CLOSEST_S = 120.0
 _BY_THE_LOG = 0.5
-"""Minimum fraction of the requested checkpoints that the WAL volume must explain. If it explains less, max_wal_size did
-not trigger them."""
+"""Minimum fraction of the requested checkpoints that the WAL volume explains if max_wal_size triggers them."""
 _BEGINS = (
     "pg_size_bytes(current_setting('max_wal_size')) / (1 + current_setting('checkpoint_completion_target')::float)"
 )
-"""SQL expression for the bytes of WAL that trigger a checkpoint (CalculateCheckpointSegments, as below)."""
+"""SQL expression for the number of bytes of WAL after which the server requests a checkpoint. See `_ROOM` for the
+source."""
 _ROOM = 2.5
 """Recommended max_wal_size as a multiple of the WAL between two checkpoints. A checkpoint is triggered at 1 / (1 +
 completion target) of max_wal_size (src/backend/access/transam/xlog.c, CalculateCheckpointSegments); the rest is a

@@ -40,7 +40,8 @@ def unused(rows: Sequence[Row], server: ExaminedServer) -> Readings:
     ]
     seen = f"{some(sizes)}: no scans in {span(over_s)}"
     meaning = "Inserts and most updates maintain these indexes, which also use cache, WAL and vacuum time."
-    # The index of a foreign key is read only when a referenced row is deleted or the row's key changes.
+    # An index that supports a foreign key is read only when a referenced row is deleted or its key changes, so it may
+    # have no scans.
     free = [name for _, _, _, name, of_key in rows if of_key != "t"]
     if not free:
         remedy = "keep indexes that support a foreign key, unless referenced rows are never deleted"

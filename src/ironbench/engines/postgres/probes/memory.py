@@ -141,8 +141,7 @@ def huge_pages(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 
 def _none_reserved(server: ExaminedServer) -> bool:
-    """Returns whether the server's machine has no huge pages at all; False if the server does not run on this
-    machine."""
+    """Returns whether the server's machine has no huge pages. Returns False if the server runs on another machine."""
     if server.memory_bytes is None:
         return False
     text = Tree().read("/proc/meminfo") or ""

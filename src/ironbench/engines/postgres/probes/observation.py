@@ -43,8 +43,8 @@ def statements(rows: Sequence[Row], server: ExaminedServer) -> Readings:
 
 
 def _preloaded(libraries: str | None) -> str:
-    """Describes how to load the library without unloading those that are loaded now. `libraries`: None if the role may
-    not see them."""
+    """Returns how to load pg_stat_statements in addition to the libraries that are loaded now. `libraries`: the
+    libraries that are loaded now. With None, the role may not see them."""
     if libraries is None:
         return "append it to shared_preload_libraries, and restart the server"
     names = [name.strip().strip('"') for name in libraries.split(",") if name.strip()]

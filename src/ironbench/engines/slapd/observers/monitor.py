@@ -52,8 +52,8 @@ def _shown(session: Session, search: str) -> bool:
 
 
 def _by_name(text: str) -> Values:
-    """Parses rows of a DN and a number. Returns the numbers by the value of the DN's first RDN in lower case. Skips
-    rows without a number."""
+    """Parses rows, each with a DN and a number. Returns the numbers. The key is the value of the DN's first RDN in
+    lower case. Skips rows without a number."""
     cells = (line.split("\t") for line in text.splitlines())
     pairs = ((cell[0].partition(",")[0].rpartition("=")[2].lower(), cell[1]) for cell in cells if len(cell) > 1)
     return {name: float(value) for name, value in pairs if value.isdigit()}
