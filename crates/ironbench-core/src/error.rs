@@ -8,9 +8,9 @@ pub struct Error {
     pub subject: String,
     pub cause: String,
     pub hint: String,
-    /// The server's five-character SQLSTATE; empty if the error does not come from a server.
+    /// The server's five-character SQLSTATE. Empty if the error does not come from a server.
     pub sqlstate: String,
-    /// The server's own error number in addition to the SQLSTATE; 0 if it has none.
+    /// The error number of servers that have numbers in addition to SQLSTATEs. 0 if there is no number.
     pub number: u16,
 }
 

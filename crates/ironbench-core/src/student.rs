@@ -13,20 +13,20 @@ use statrs::function::beta::checked_beta_reg;
 use statrs::function::erf::erfc_inv;
 use statrs::function::gamma::ln_gamma;
 
-/// Limit of t² up to which the probability inside ±t is computed. Above it, the probability outside ±t is computed.
-/// Neither then loses digits to 1 − x.
+/// Limit of t² that separates two computations. Up to it, the probability inside ±t is computed, and above it the
+/// probability outside ±t. In this way, 1 − x loses no digits in either case.
 const MIDDLE: f64 = 3.0;
 /// Degrees of freedom at and above which Hill's expansion is accurate to 1e-13 for probabilities of at least 1e-15.
 const MANY: f64 = 1000.0;
-/// Degrees of freedom beyond which the distribution equals the normal distribution to 1e-10.
+/// Degrees of freedom above which the distribution equals the normal distribution to 1e-10.
 const NORMAL: f64 = 1e12;
-/// Size of the last step of Newton's method. After a smaller step, the remaining error is about the square of the step.
+/// Newton's method ends with a step smaller than this. The remaining error is then about the square of that step.
 const LAST_STEP: f64 = 1e-8;
 const MOST_STEPS: usize = 100;
-/// Largest start of the search for a quantile; no density underflows up to this t.
+/// Largest start of the search for a quantile. Up to this t, no density underflows.
 const FARTHEST_START: f64 = 300.0;
 
-/// Returns P(T ≥ t), or NaN unless `freedom` is above 0.
+/// Returns P(T ≥ t). Returns NaN unless `freedom` is above 0.
 pub fn above(t: f64, freedom: f64) -> f64 {
     if freedom.is_nan() || freedom <= 0.0 {
         return f64::NAN;
@@ -35,7 +35,7 @@ pub fn above(t: f64, freedom: f64) -> f64 {
     if t >= 0.0 { outside / 2.0 } else { within + outside / 2.0 }
 }
 
-/// Returns t with P(T ≤ t) = p, or NaN unless 0 < p < 1 and `freedom` is above 0.
+/// Returns t with P(T ≤ t) = p. Returns NaN unless 0 < p < 1 and `freedom` is above 0.
 pub fn quantile(p: f64, freedom: f64) -> f64 {
     if !(p > 0.0 && p < 1.0 && freedom > 0.0) {
         return f64::NAN;
@@ -47,8 +47,8 @@ pub fn quantile(p: f64, freedom: f64) -> f64 {
 
 /// Returns t with P(|T| > t) = `outside`, a probability below 1/2.
 ///
-/// Newton's method solves for the logarithms of t and of the probability.
-/// The density of ln |T| is log-concave, so ln P(|T| > eᵘ) is concave in u, and the search converges from any start.
+/// Newton's method solves for the logarithms of t and of the probability. The density of ln |T| is log-concave, so ln
+/// P(|T| > eᵘ) is concave in u. The search therefore converges from any start.
 fn reached_outside(outside: f64, freedom: f64) -> f64 {
     // Wallace, "Bounds on normal approximations to Student's and the chi-square distributions",
     // Annals of Mathematical Statistics 30 (1959), 1121–1130.
@@ -61,7 +61,8 @@ fn reached_outside(outside: f64, freedom: f64) -> f64 {
     })
 }
 
-/// Returns t with P(|T| ≤ t) = `within`, a probability of at most 1/2. ln P(|T| ≤ eᵘ) is concave in u as well.
+/// Returns t with P(|T| ≤ t) = `within`, a probability of at most 1/2. Newton's method converges here too, because ln
+/// P(|T| ≤ eᵘ) is concave in u.
 fn reached_within(within: f64, freedom: f64) -> f64 {
     if within == 0.0 {
         return 0.0;
@@ -73,7 +74,7 @@ fn reached_within(within: f64, freedom: f64) -> f64 {
     })
 }
 
-/// Runs Newton's method on ln t, from `start`; `step` returns the step at t. Returns t.
+/// Runs Newton's method on ln t and returns t. The search starts at ln t = `start`. `step` returns the step at t.
 fn solved(start: f64, step: impl Fn(f64) -> f64) -> f64 {
     let mut log = start;
     for _ in 0..MOST_STEPS {

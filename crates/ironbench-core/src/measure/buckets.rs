@@ -8,12 +8,14 @@
 use super::Histogram;
 use super::histogram::LONGEST_NS;
 
-/// log2 of the number of buckets per doubling. Values below twice that number have one bucket each.
+/// Base-2 logarithm of the number of buckets per doubling. Values below twice that number of buckets have a bucket
+/// each.
 const HALF_BITS: u32 = 10;
 const HALF: usize = 1 << HALF_BITS;
 const LENGTH: usize = place(LONGEST_NS) + 1;
 
-/// Counts by bucket. They occupy 270 KB of address space, but memory only for the buckets that are used.
+/// Number of recorded values in each bucket. The buckets occupy 270 KB of address space. Memory is needed only for the
+/// buckets in use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Buckets {
     counts: Vec<u64>,
@@ -40,7 +42,7 @@ impl Buckets {
         self.highest = self.highest.max(place);
     }
 
-    /// Copies `other` without touching memory that neither uses.
+    /// Copies `other` without touching the memory of buckets that neither of them uses.
     pub fn copy(&mut self, other: &Self) {
         let length = self.highest.max(other.highest) + 1;
         self.counts[..length].copy_from_slice(&other.counts[..length]);

@@ -51,8 +51,8 @@ impl ThreadClock {
         (error == 0).then_some(Self { id, thread })
     }
 
-    /// Returns the CPU time of the thread since it started, or None if the thread has ended. The sum is exact to the
-    /// nanosecond. The sum is divided into user and system time in the ratio of the kernel's tick counts
+    /// Returns the CPU time of the thread since it started. Returns None if the thread has ended. The sum of user and
+    /// system time is exact to the nanosecond. It is divided in the ratio of the kernel's tick counts
     /// (`proc_pid_stat(5)`, fields 14 and 15).
     pub fn read(self) -> Option<Cpu> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -69,18 +69,19 @@ impl ThreadClock {
 
     fn ticks(self) -> Option<(u64, u64)> {
         let text = std::fs::read_to_string(format!("/proc/self/task/{}/stat", self.thread)).ok()?;
-        // The name, in parentheses, may contain spaces and parentheses.
+        // The thread's name, which is in parentheses, may contain spaces and parentheses.
         let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     }
 }
 
-/// Pins the calling thread to `cpus`, or does nothing if the list is empty. Returns false if the kernel refuses.
+/// Pins the calling thread to `cpus`. An empty list changes nothing. Returns false if the kernel refuses.
 pub fn bind_thread(cpus: &[usize]) -> bool {
     if cpus.is_empty() {
         return true;
     }
-    // SAFETY: cpu_set_t is plain data. CPU_SET must not get a number beyond the set, so such numbers are filtered out.
+    // SAFETY: cpu_set_t is plain data. A CPU number beyond the set would be invalid for CPU_SET, so such numbers are
+    // filtered out.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
@@ -90,8 +91,8 @@ pub fn bind_thread(cpus: &[usize]) -> bool {
     }
 }
 
-/// Removes the timer slack of the calling thread, and makes it run before ordinary threads if that is permitted
-/// (sched(7), SCHED_FIFO). Returns whether the kernel granted the priority.
+/// Removes the timer slack of the calling thread. Also makes the thread run before ordinary threads, if that is
+/// permitted (sched(7), SCHED_FIFO). Returns whether the kernel granted this priority.
 pub fn hasten_thread() -> bool {
     // SAFETY: the first call takes only integers; the second reads a structure on the stack.
     unsafe {
@@ -116,7 +117,7 @@ mod tests {
         let before = total(Cpu::of_thread());
         let read = std::thread::spawn(move || clock.read()).join().unwrap().unwrap();
         let after = total(Cpu::of_thread());
-        // getrusage rounds to microseconds.
+        // The tolerance is necessary because getrusage rounds to microseconds.
         assert!(before <= total(read) + 2_000 && total(read) <= after + 2_000, "{before} {read:?} {after}");
         let ended = std::thread::spawn(ThreadClock::of_thread).join().unwrap().unwrap();
         assert_eq!(ended.read(), None);

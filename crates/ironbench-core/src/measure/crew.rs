@@ -1,5 +1,5 @@
-//! Groups of threads, which are named and pinned when started, and start together at a gate. A flag of the gate ends
-//! the threads. Joining the threads returns their errors.
+//! Groups of threads. Each thread is named and pinned when it is started. The threads of a group start their work
+//! together at a gate. A flag of the gate ends the threads. Joining the threads returns their errors.
 //!
 //! A thread that fails or panics ends all threads that share its gate. The first error is the result of the group.
 
@@ -92,7 +92,8 @@ impl Post {
     }
 }
 
-/// A gate at which threads wait for a common start `S`, with the flag that ends them.
+/// A gate at which threads wait for a common start. The value `S` is passed to all threads. The gate also has the flag
+/// that ends them.
 #[derive(Debug)]
 pub struct Gate<S = ()> {
     state: Mutex<State<S>>,
@@ -121,7 +122,8 @@ impl<S> Gate<S> {
     }
 
     pub fn stop(&self) {
-        // The lock ensures that a thread that is just starting to wait does not miss the flag.
+        // A thread may be about to wait, after it has checked the flag. Because of the lock, it does not miss the
+        // change.
         let state = self.lock();
         self.stopped.store(true, Relaxed);
         drop(state);
@@ -139,13 +141,13 @@ impl<S> Gate<S> {
         self.lock().error.take()
     }
 
-    /// Waits, for at most `most`, until this many threads are waiting for the start or the gate is stopped, for example
-    /// because a thread has failed. Returns false if the time limit passed first.
+    /// Waits until this many threads are waiting for the start. Also ends the wait if the gate is stopped, for example
+    /// because a thread has failed. Returns false if the time limit `most` passed first.
     pub fn ready(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ready >= threads || self.is_stopped())
     }
 
-    /// Waits, for at most `most`, until this many threads have ended. Returns false if the time limit passed first.
+    /// Waits until this many threads have ended. Returns false if the time limit `most` passed first.
     pub fn ended(&self, threads: usize, most: Duration) -> bool {
         self.wait(most, |state| state.ended >= threads)
     }
@@ -160,7 +162,7 @@ impl<S> Gate<S> {
         self.moved.notify_all();
     }
 
-    /// Returns the value that the threads started with, or None if they have not started.
+    /// Returns the value that was passed to the threads at their start. Returns None if they have not started.
     pub fn start(&self) -> Option<S>
     where
         S: Copy,
@@ -194,8 +196,8 @@ impl<S: Copy> Gate<S> {
     }
 }
 
-/// Runs each of `members` in its own thread while `lead` runs in this one. The gate stops when `lead` ends.
-/// Returns all results in order. The first error of a member takes precedence over the error of `lead`.
+/// Runs each of `members` in its own thread, and `lead` in this thread. The gate stops when `lead` ends. Returns all
+/// results in order. If `lead` and a member fail, returns the first error of a member.
 pub fn led<S: Send, T: Send, R>(
     gate: &Gate<S>,
     members: impl IntoIterator<Item = (Post, impl FnOnce() -> Result<T> + Send)>,
@@ -270,7 +272,8 @@ impl<S: Send + 'static, T: Send + 'static> Resident<S, T> {
         Ok(Self { gate, thread: Some(thread.map_err(|error| post.refused(&error))?) })
     }
 
-    /// Waits, for at most `most`, until the thread has ended. Only valid if no other thread shares the gate.
+    /// Waits until the thread has ended. Returns false if the time limit `most` passed first. Only valid if no other
+    /// thread shares the gate.
     pub fn ended(&self, most: Duration) -> bool {
         self.gate.ended(1, most)
     }

@@ -1,4 +1,5 @@
-//! A quantity that follows a declared curve over time: its value, its integral, and the inverse of the integral.
+//! A quantity that follows a declared curve over time. This module computes its value, its integral, and the inverse of
+//! the integral.
 //!
 //! With fixed arrivals, a transaction of an open loop starts whenever the integral of the rate reaches an integer. With
 //! Poisson arrivals, a transaction starts whenever the integral reaches the next sum of exponential gaps with mean 1.
@@ -61,8 +62,8 @@ impl Piece {
         }
     }
 
-    /// Returns the time at which the integral is `sum`.
-    /// The sum is above zero and at most the integral of the whole piece.
+    /// Returns the time at which the integral is `sum`. `sum` must be above zero and at most the integral of the whole
+    /// piece.
     fn place(&self, sum: f64) -> f64 {
         match *self {
             // This form of the quadratic formula loses no digits, whether the line rises or falls.
@@ -75,8 +76,8 @@ impl Piece {
         }
     }
 
-    /// Finds the time at which a wave's integral is `sum` by Newton's method. Bisection bounds each step, because
-    /// Newton's method fails where the value is zero, which may be the case at both ends.
+    /// Returns the time at which a wave's integral is `sum`, found by Newton's method. Newton's method fails where the
+    /// wave is zero, and it may be zero at both ends. Each step is therefore bounded by bisection.
     fn wave_place(&self, sum: f64, seconds: f64) -> f64 {
         let (mut low, mut high) = (0.0, seconds);
         let mut at = seconds * sum / self.whole();
@@ -131,7 +132,8 @@ impl Curve {
         if since < placed.piece.seconds() { placed.piece.value(since) } else { placed.piece.end() }
     }
 
-    /// Returns the first time from `at` on when the value is at least `level`, or None if there is none.
+    /// Returns the first time at which the value is at least `level`, not before `at`. Returns None if there is no such
+    /// time.
     pub fn reaches(&self, level: f64, at: f64) -> Option<f64> {
         if self.value(at) >= level {
             return Some(at);
@@ -140,8 +142,9 @@ impl Curve {
         self.pieces[first..].iter().find_map(|one| one.rises_to(level, at))
     }
 
-    /// Returns the time in seconds at which the integral is `sum`, or infinity if the integral never reaches `sum`.
-    /// `hint` is the index of a piece that does not end before that time; the function updates it.
+    /// Returns the time in seconds at which the integral is `sum`. Returns infinity if the integral never reaches
+    /// `sum`. `hint` is the index of a piece. The search starts at this piece and updates `hint`, so sums must not
+    /// decrease between calls.
     pub fn place(&self, sum: f64, hint: &mut usize) -> f64 {
         while let Some(next) = self.pieces.get(*hint + 1)
             && next.before < sum
@@ -162,7 +165,7 @@ impl Curve {
 }
 
 impl Placed {
-    /// Returns the first time from `at` on when the piece has risen to `level`.
+    /// Returns the first time at which the piece has risen to `level`, not before `at`.
     fn rises_to(&self, level: f64, at: f64) -> Option<f64> {
         let from = (at - self.start).max(0.0);
         if from >= self.piece.seconds() {
@@ -214,7 +217,7 @@ mod tests {
             let steps = 20_000;
             let area: f64 = (0..steps).map(|n| curve.value(end * (f64::from(n) + 0.5) / f64::from(steps))).sum();
             let found = integral(&curve, end);
-            // At each joint, one step of the numerical sum may belong to the wrong piece.
+            // Where two pieces meet, one step of the numerical sum may use the wrong piece.
             let step = end / f64::from(steps);
             prop_assert!((area * step - found).abs() <= 8.0 * step * 5000.0 + found * 1e-3, "{area} {found}");
         }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answers {
     pub success: u64,
-    /// Searches that ended with success, or that returned as many entries as the size limit that they requested.
+    /// Searches that were successful. A search also counts if it returned as many entries as the size limit that it
+    /// requested.
     pub searches: u64,
     /// The part of `searches` that returned no entry.
     pub empty_searches: u64,
@@ -26,7 +27,7 @@ impl Answers {
         self.entries += entries;
     }
 
-    /// Returns the counts that are not zero, by name; empty if no directory answered.
+    /// Returns the counts that are not zero, by name. The result is empty if no directory answered.
     pub fn figures(&self) -> BTreeMap<String, f64> {
         let figures = [
             ("directory_success", self.success),

@@ -78,7 +78,8 @@ impl Histogram {
         if self.0.is_empty() { 0.0 } else { self.mean_s() * self.count() as f64 }
     }
 
-    /// Returns the non-empty buckets, each as lowest and highest equivalent value in seconds, and the count.
+    /// Returns the non-empty buckets. Each consists of the lowest and the highest equivalent value in seconds, and the
+    /// count.
     pub fn buckets(&self) -> Vec<(f64, f64, u64)> {
         let bucket = |value: u64, count: u64| {
             (seconds(self.0.lowest_equivalent(value)), seconds(self.0.highest_equivalent(value)), count)
@@ -102,7 +103,8 @@ impl Histogram {
         Ok(Self(inner))
     }
 
-    /// Encodes value and count of each non-empty bucket as base-128 numbers, which are compact and fast to add.
+    /// Encodes the value and the count of each non-empty bucket as base-128 numbers. This format is compact, and adding
+    /// it to a histogram is fast.
     pub fn to_pairs(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for bucket in self.0.iter_recorded() {
@@ -138,7 +140,7 @@ impl Histogram {
     }
 }
 
-/// Inflates the V2 format and checks that its header claims no more memory than the data itself.
+/// Inflates the V2 format. Fails if the header claims more memory than the data themselves need.
 ///
 /// The deserializer would allocate memory for any length and number of digits that the header claims. Source:
 /// https://github.com/HdrHistogram/HdrHistogram, `AbstractHistogram.encodeIntoByteBuffer`
@@ -251,7 +253,7 @@ mod tests {
         assert!((of(&[u64::MAX]).max_s() - 3_600.0).abs() < 4.0);
     }
 
-    /// Returns an encoded histogram whose inflated header contains `value` in the four bytes from `at` on.
+    /// Returns an encoded histogram with a changed header: `value` replaces the four bytes from `at` on.
     fn with_header(at: usize, value: u32) -> Vec<u8> {
         let mut plain = inflated(&of(&[1, 2_000_000]).to_bytes()).unwrap();
         plain[at..at + 4].copy_from_slice(&value.to_be_bytes());

@@ -2,16 +2,18 @@
 //! additions.
 //!
 //! Counts, throughput and service times cover transactions that end inside the window, whenever they started.
-//! Transactions in progress when the window closes count as unfinished. The recorder also keeps the time before the
-//! window of transactions that started before it, and the time inside the window of transactions in progress at its
-//! end. With these, the sum of service times can be compared with clients × window.
+//! Transactions in progress when the window closes count as unfinished. Transactions may cross an edge of the window.
+//! For those that started before it, the recorder keeps the time before the window. For those in progress at its end,
+//! it keeps the time inside the window. With these times, the sum of service times can be compared with clients ×
+//! window.
 //!
-//! Response times cover transactions that were due inside the window (in a closed loop: that started there).
-//! Transactions that end while the trial drains are included, because otherwise the slowest transactions would be
-//! missing. A transaction that is unfinished even after that is right-censored: the time that it had waited is
-//! recorded, as a lower bound of its response time. If a number of transactions ends the window, response times cover
-//! transactions that ended inside it. In turns, all measurements cover transactions that start inside a slice: see
-//! `turns`.
+//! Response times cover transactions that were due inside the window. In a closed loop, a transaction is due when it
+//! starts. Transactions that end while the trial drains are included, because otherwise the slowest transactions would
+//! be missing. If a transaction is unfinished even after that, the time that it had waited is recorded. This time is
+//! right-censored: it is a lower bound of the response time.
+//!
+//! There are two exceptions. If a number of transactions ends the window, response times cover transactions that ended
+//! inside it. In turns, all measurements cover transactions that start inside a slice: see `turns`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
@@ -32,7 +34,7 @@ mod turns;
 
 const BUCKETS_PER_SECOND: usize = (SECOND / BUCKET_NS) as usize;
 
-/// The measured window, which lasts from `start` until before `end`. The field `end` is `NEVER` if a number of
+/// The measured window. It starts at `start` and ends before `end`. The field `end` is `NEVER` if a number of
 /// transactions ends the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
@@ -66,12 +68,12 @@ pub struct Recorder<'a> {
     phase: Phase,
     /// The next instant at which `cross` must be called.
     boundary: u64,
-    /// Whether the loop is open. In a closed loop, response time equals service time, and one histogram serves both.
+    /// Whether the loop is open. In a closed loop, response time equals service time, so one histogram contains both.
     open_loop: bool,
     response: Vec<Buckets>,
     service: Vec<Buckets>,
-    /// Response times cover transactions that are due at or after this instant; 0 if they cover transactions that end
-    /// inside the window.
+    /// Response times cover transactions that are due at or after this instant. If it is 0, they cover transactions
+    /// that end inside the window.
     due_from: u64,
     edges: Edges,
     second: Buckets,
@@ -85,7 +87,7 @@ pub struct Recorder<'a> {
     counted: Counts,
     at_start: Tally,
     carried_ns: u64,
-    /// Transactions that start in this span of time are measured when they end.
+    /// A transaction is measured when it ends if it started in this period.
     begins: Window,
     cpu_at_start: Cpu,
     cpu: Cpu,
@@ -98,34 +100,34 @@ pub struct Recorder<'a> {
 /// The measurements of a thread in its window, and its tally since the start.
 #[derive(Debug, Clone)]
 pub struct Recording {
-    /// Nanoseconds from the start of the window to its end in this thread; 0 if the window never opened.
+    /// Time from the start of the window to its end in this thread, in nanoseconds. 0 if the window never opened.
     pub elapsed_ns: u64,
     pub measured: Tally,
     pub total: Tally,
     pub response: Vec<Histogram>,
     pub service: Vec<Histogram>,
-    /// Waiting times of transactions that were due inside the window and unfinished when the thread stopped waiting.
-    /// The response times of these transactions are longer.
+    /// Waiting times of transactions that were due inside the window but unfinished when the thread stopped waiting.
+    /// Their response times are longer than these times.
     pub censored: Histogram,
-    /// Time inside the window of each transaction that was in progress when the window closed.
+    /// Time that each transaction in progress at the end of the window had spent inside the window.
     pub in_flight: Histogram,
-    /// How long before the end of the window the earliest unfinished transaction was due, in nanoseconds.
+    /// Time from the due time of the earliest unfinished transaction to the end of the window, in nanoseconds.
     pub longest_wait_ns: u64,
-    /// Reply times by command of the program; empty unless each statement is timed.
+    /// Reply times of each command of the program. Empty unless each statement is timed.
     pub answers: Vec<Histogram>,
-    /// The part of the measured transactions' time that lies before the window.
+    /// Time of measured transactions that lies before the window.
     pub carried_ns: u64,
-    /// Time that the thread's clients spent on measured transactions (also failed ones) and on the think time after
-    /// them; None without turns.
+    /// Time that the thread's clients spent on measured transactions, including failed ones, and on the think time
+    /// after them. None without turns.
     pub busy_ns: Option<u64>,
     pub lateness: Histogram,
-    /// Times that jobs without a schedule waited for a client.
+    /// Times that jobs waited for a client. Transactions of the schedule are not included.
     pub lag: Histogram,
     /// Time that the loop worked between two waits for the engine.
     pub loop_delay: Histogram,
     /// Number of replies per wait (counts, not times).
     pub replies_per_wait: Histogram,
-    /// Total time that replies waited because the loop handled other replies.
+    /// Total time that replies waited while the loop handled other replies.
     pub loop_wait_ns: u64,
     pub timeline: Vec<Bucket>,
     pub cpu: Cpu,
@@ -172,7 +174,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns the instant after which `cross` must be called before a later event is recorded.
+    /// Returns the instant at which `cross` must be called next. Later events may be recorded only after that call.
     #[inline]
     pub fn boundary(&self) -> u64 {
         self.boundary
@@ -184,7 +186,7 @@ impl<'a> Recorder<'a> {
         begun >= self.begins.start && begun < self.begins.end
     }
 
-    /// Records a transaction of `kind` that succeeded at `now`. It was due at `intended` and sent at `begun`.
+    /// Records a transaction of `kind` that succeeded at `now`. It was due at `intended` and started at `begun`.
     #[inline]
     pub fn complete(&mut self, kind: usize, intended: u64, begun: u64, now: u64) {
         self.tally.kinds[kind].transactions += 1;
@@ -209,8 +211,8 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records a transaction of `kind` that started at `begun` and failed at `now`. The tally already counts this
-    /// failure.
+    /// Records a transaction of `kind` that started at `begun` and failed at `now`. The failure is already counted in
+    /// the tally.
     #[cold]
     pub fn gave_up(&mut self, kind: usize, begun: u64, now: u64) {
         if self.measures(begun) {
@@ -228,7 +230,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records that a job that was due at `due` starts at `now`, after waiting for a client.
+    /// Records how long a job waited for a client. It was due at `due` and starts at `now`.
     #[inline]
     pub fn waited(&mut self, due: u64, now: u64) {
         if self.phase == Phase::Open {
@@ -236,7 +238,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Ends the buckets and seconds that have passed, and opens and closes the window when its edges have passed.
+    /// Handles everything that has become due by `now`: ends buckets and seconds, and opens or closes the window.
     #[cold]
     pub fn cross(&mut self, now: u64) {
         while now >= self.boundary && self.phase != Phase::Closed {
@@ -261,7 +263,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Closes the window now, because the last transaction has ended or the trial was stopped. Returns false if the
-    /// window was closed already.
+    /// window was already closed.
     pub fn close(&mut self, now: u64) -> bool {
         match self.phase {
             Phase::Closed => return false,
@@ -290,12 +292,13 @@ impl<'a> Recorder<'a> {
         true
     }
 
-    /// Returns how much of the time since `begun` lies inside the closed window, or in turns inside its last slice.
+    /// Returns how much of the time since `begun` lies inside the window. In turns, only its last slice counts. The
+    /// window must be closed.
     pub fn inside_window(&self, begun: u64) -> u64 {
         self.window.end.min(self.turns.rest).saturating_sub(begun.max(self.turns.opened))
     }
 
-    /// Returns the end of the window. An early end is known only when the window has closed.
+    /// Returns the end of the window. If the window ends early, its end is known only after it has closed.
     pub fn window_end(&self) -> u64 {
         self.window.end
     }
@@ -365,7 +368,7 @@ impl<'a> Recorder<'a> {
         self.window.end.min(self.bucket_end()).min(self.turns.rest)
     }
 
-    /// Closes the window. From now on, `at_start` contains the measured counts.
+    /// Closes the window. `at_start` then contains the measured counts instead of the counts at the start.
     fn at_end(&mut self) {
         self.phase = Phase::Closed;
         self.begins = NOTHING;
@@ -410,12 +413,12 @@ impl<'a> Recorder<'a> {
 
     fn hand_over(&mut self) {
         for slice in self.turns.pending.drain(..) {
-            // The receiver is gone only if the trial has been abandoned, so the error is ignored.
+            // The receiver is gone only if the trial has been abandoned. The error is therefore ignored.
             let _ = self.slices.send(slice);
         }
     }
 
-    /// Returns what was counted since the last call, and publishes it.
+    /// Returns the counts since the last call, and adds them to the live counts.
     fn show(&mut self) -> Counts {
         let total = self.tally.total();
         let new = total.since(self.counted);

@@ -26,13 +26,13 @@ struct Follower {
     /// Integral of the rate up to the next transaction.
     sum: f64,
     piece: usize,
-    /// Random gaps; None if the integral grows by exactly 1 between transactions.
+    /// Source of random gaps between transactions. None if the integral grows by exactly 1 between transactions.
     random: Option<SplitMix64>,
 }
 
 impl Follower {
     fn next_ns(&mut self) -> f64 {
-        // The instant is later than any trial, and small enough for additions.
+        // This instant is later than any trial, but small enough that additions do not overflow.
         const LATE_NS: f64 = 1e18;
         (self.curve.place(self.sum, &mut self.piece) * 1e9).min(LATE_NS)
     }
@@ -44,8 +44,8 @@ impl Follower {
 }
 
 impl Schedule {
-    /// Schedules one transaction every `1 / rate` seconds. `phase` (0 to 1) shifts the first transaction by that
-    /// fraction of a gap, so that the schedules of several processes interleave.
+    /// Schedules one transaction every `1 / rate` seconds. `phase` (0 to 1) is the fraction of a gap before the first
+    /// transaction. With different phases, the schedules of several processes interleave.
     pub fn fixed(origin: u64, rate: f64, phase: f64) -> Self {
         let gap_ns = 1e9 / rate;
         Self { kind: Kind::Fixed { gap_ns }, next_ns: gap_ns * phase, origin }
@@ -60,12 +60,13 @@ impl Schedule {
         Self { kind: Kind::Poisson { mean_gap_ns, random }, next_ns, origin }
     }
 
-    /// Follows a curve of the rate: a transaction starts whenever the integral passes an integer plus `phase`.
+    /// Schedules transactions at a rate that follows a curve. A transaction starts whenever the integral of the rate
+    /// passes an integer plus `phase`.
     pub fn fixed_curve(origin: u64, curve: Curve, phase: f64) -> Self {
         Self::follow(origin, Follower { curve, sum: phase, piece: 0, random: None })
     }
 
-    /// Follows a curve of the rate, with the arrivals of independent users.
+    /// Schedules transactions at a rate that follows a curve. They arrive like those of independent users.
     pub fn poisson_curve(origin: u64, curve: Curve, seed: u64) -> Self {
         let mut random = SplitMix64::new(seed);
         let sum = exponential(&mut random);
@@ -93,7 +94,7 @@ impl Schedule {
         };
     }
 
-    /// Skips the transactions due before `instant`. Returns how many there were.
+    /// Skips the transactions that are due before `instant`. Returns the number of skipped transactions.
     pub fn skip_until(&mut self, instant: u64) -> u64 {
         let mut skipped = 0;
         while self.due() < instant {

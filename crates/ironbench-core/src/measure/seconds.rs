@@ -14,7 +14,7 @@ pub struct Bucket {
     pub transactions: u32,
     pub failed: u32,
     pub retries: u32,
-    /// The part of `transactions` that was run by clients that follow no schedule.
+    /// Number of `transactions` that were run by clients that follow no schedule.
     pub unscheduled: u32,
 }
 
@@ -40,7 +40,7 @@ pub struct Slice {
     pub width_ns: u64,
 }
 
-/// Response times of one second over all threads; NaN if no transaction ended in it.
+/// Response times of one second over all threads. They are NaN if no transaction ended in that second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Second {
     /// Length of the row in seconds. Only the last row of the window may be shorter than a second.
@@ -87,7 +87,7 @@ pub struct MergeableSecond {
     pub width_ns: u64,
 }
 
-/// A second, merged over the threads that have sent it.
+/// A second that some threads have sent, with the merged values of these threads.
 #[derive(Debug, Default)]
 struct Passed {
     response: Histogram,
@@ -95,14 +95,14 @@ struct Passed {
     width_ns: u64,
 }
 
-/// Merges the seconds of all threads. Keeps a second's histogram only until all threads have sent that second.
+/// Merges the seconds of all threads. The histogram of a second is kept only until all threads have sent that second.
 #[derive(Debug)]
 pub struct Seconds {
     /// Number of seconds that each thread has sent.
     handed: Vec<usize>,
     waiting: BTreeMap<usize, Passed>,
     rows: Vec<Second>,
-    /// Seconds to be merged with the seconds of other drives; empty unless this drive is a part.
+    /// Seconds to be merged with the seconds of other drives. Empty unless this drive is a part.
     mergeable: Vec<MergeableSecond>,
     to_merge: bool,
 }
@@ -113,7 +113,7 @@ impl Seconds {
         Self { handed: vec![0; threads], waiting, rows, mergeable, to_merge }
     }
 
-    /// Adds a thread's second. Returns all seconds that every thread has sent.
+    /// Adds a second of one thread. Returns all seconds that every thread has sent so far.
     pub fn add(&mut self, slice: Slice) -> &[Second] {
         self.handed[slice.thread] = slice.second + 1;
         let passed = self.waiting.entry(slice.second).or_default();

@@ -1,5 +1,5 @@
-//! Counters of a driving thread since its clients connected. The counters only grow. The counts of a window are the
-//! difference between the tally at its end and at its start.
+//! Counters of a driving thread since its clients connected. The counters only grow. To get the counts of a window,
+//! subtract the tally at its start from the tally at its end.
 
 use std::collections::BTreeMap;
 
@@ -20,9 +20,9 @@ pub struct Counts {
     pub retries: u64,
     /// Transactions, successful or failed, that were retried at least once.
     pub retried: u64,
-    /// The part of `transactions` that was rolled back on purpose.
+    /// Number of `transactions` that were rolled back on purpose.
     pub rolled_back: u64,
-    /// The part of `transactions` run by clients outside the schedule, which wait for jobs.
+    /// Number of `transactions` that were run by clients that wait for jobs and follow no schedule.
     pub unscheduled: u64,
 }
 
@@ -50,11 +50,11 @@ impl Counts {
     }
 }
 
-/// New connections that clients opened between transactions.
+/// Counts the connections that clients reopened between transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reconnects {
     pub count: u64,
-    /// Total time from the end of a transaction to the new connection.
+    /// Total time that clients waited for their new connections, from the end of a transaction.
     pub sum_ns: u64,
     /// CPU time of the threads that opened the connections.
     pub cpu: Cpu,
@@ -82,20 +82,21 @@ pub struct Tally {
     /// Changes that a directory refused. The directory itself counts them as completed.
     pub refused_changes: u64,
     pub directory: Answers,
-    /// Errors by SQLSTATE or ironbench's error class, including errors of retried attempts.
+    /// Number of errors of each class. The class is the engine's error code, such as an SQLSTATE, or ironbench's own
+    /// class. Errors of retried attempts are included.
     pub errors: BTreeMap<String, u64>,
-    /// The first message of each class, including its place.
+    /// The first message of each class of error. It contains the place of the error.
     pub messages: BTreeMap<String, String>,
     /// For each kind, the message of the first failed transaction.
     pub failures: Vec<Option<String>>,
-    /// The message of the first error that no retry can fix.
+    /// The message of the first error after which a retry could not have succeeded.
     pub lasting: Option<String>,
-    /// Times by command of the program; empty unless each statement is timed.
+    /// Reply times of each command of the program. Empty unless each statement is timed.
     pub laps: Vec<Lap>,
     pub reconnects: Reconnects,
-    /// Connections that broke or that the server ended while the trial continued.
+    /// Number of connections that broke or were ended by the server, without ending the trial.
     pub connections_lost: u64,
-    /// Histograms of the times in `laps`, recorded while the window is open.
+    /// Histograms of the same reply times as in `laps`. None while the window is not open.
     answers: Option<Vec<Buckets>>,
 }
 
@@ -145,7 +146,7 @@ impl Tally {
         Self { kinds: vec![Counts::default(); kinds], failures: vec![None; kinds], ..Self::default() }
     }
 
-    /// Counts an error. `words` formats the message, which is kept for the first error of a class.
+    /// Counts an error. `words` formats its message. Only the first message of each class is kept.
     pub fn error(&mut self, class: &str, words: impl FnOnce() -> String) {
         match self.errors.get_mut(class) {
             Some(count) => *count += 1,
@@ -156,7 +157,7 @@ impl Tally {
         }
     }
 
-    /// Counts the error that made a transaction of `kind` fail. `retryable`: whether a retry could have succeeded.
+    /// Counts the error that made a transaction of `kind` fail. `retryable` is true if a retry could have succeeded.
     pub fn failure(&mut self, kind: usize, class: &str, retryable: bool, words: impl Fn() -> String) {
         self.error(class, &words);
         if self.failures[kind].is_none() {
@@ -185,12 +186,12 @@ impl Tally {
         }
     }
 
-    /// Starts to record the histograms of reply times.
+    /// Starts to record histograms of reply times.
     pub fn keep_answers(&mut self) {
         self.answers = Some(Vec::new());
     }
 
-    /// Stops recording reply times and returns their histograms by command.
+    /// Stops recording histograms of reply times. Returns the histogram of each command.
     pub fn take_answers(&mut self) -> Vec<Histogram> {
         self.answers.take().unwrap_or_default().iter_mut().map(Buckets::take).collect()
     }
@@ -226,12 +227,12 @@ impl Tally {
         }
     }
 
-    /// Pauses recording reply times and returns what was recorded so far.
+    /// Pauses recording histograms of reply times. Returns the values recorded so far.
     pub fn set_answers_aside(&mut self) -> Option<Vec<Buckets>> {
         self.answers.take()
     }
 
-    /// Continues recording reply times, added to the earlier ones.
+    /// Resumes recording histograms of reply times. `kept` contains the values recorded before the pause.
     pub fn keep_answers_again(&mut self, kept: Option<Vec<Buckets>>) {
         self.answers = kept;
     }

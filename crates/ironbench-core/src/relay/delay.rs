@@ -27,7 +27,7 @@ pub struct Delay {
     bytes: VecDeque<u8>,
     pieces: VecDeque<Piece>,
     end: Option<(u64, End)>,
-    /// Instant before which later arrivals must not leave.
+    /// Bytes that arrive from now on must not leave before this instant.
     earliest: u64,
 }
 
@@ -39,7 +39,7 @@ impl Delay {
         Self { delay_ns, bytes: VecDeque::new(), pieces: VecDeque::new(), end: None, earliest: 0 }
     }
 
-    /// Sets the earliest instant at which later arrivals may leave.
+    /// Bytes that arrive from now on leave at `instant` at the earliest.
     pub fn not_before(&mut self, instant: u64) {
         self.earliest = self.earliest.max(instant);
     }
@@ -50,7 +50,8 @@ impl Delay {
         self.pieces.push_back(Piece { due, bytes: bytes.len() });
     }
 
-    /// Ends the direction after everything that has arrived. After a regular end, only a reset can follow.
+    /// Ends the direction. The end leaves after all bytes that have arrived. After a regular end, only a reset can
+    /// follow.
     pub fn end(&mut self, arrival: u64, end: End) {
         self.end = Some((self.due(arrival), end));
     }
@@ -60,13 +61,14 @@ impl Delay {
         self.earliest
     }
 
-    /// Returns when the first bytes or the end may leave; `NEVER` if there are neither.
+    /// Returns when the first bytes may leave. If there are none, returns when the end may leave. Returns `NEVER` if
+    /// there is no end either.
     pub fn next(&self) -> u64 {
         let end = self.end.map_or(NEVER, |(due, _)| due);
         self.pieces.front().map_or(end, |first| first.due)
     }
 
-    /// Returns the bytes that may leave at `now`, which may wrap around in the buffer.
+    /// Returns the bytes that may leave at `now`. They are in two parts if they wrap around in the buffer.
     pub fn leaving(&self, now: u64) -> [&[u8]; 2] {
         let count: usize = self.pieces.iter().take_while(|piece| piece.due <= now).map(|piece| piece.bytes).sum();
         let (first, second) = self.bytes.as_slices();
@@ -74,7 +76,8 @@ impl Delay {
         [&first[..whole], &second[..count - whole]]
     }
 
-    /// Removes the first `count` bytes, which have left at `now`. Returns how late each completed piece was.
+    /// Removes the first `count` bytes, which have left at `now`. Calls `late` for each piece that has left completely,
+    /// with its lateness.
     pub fn left(&mut self, mut count: usize, now: u64, mut late: impl FnMut(u64)) {
         self.bytes.drain(..count);
         while let Some(first) = self.pieces.front_mut() {
@@ -91,7 +94,7 @@ impl Delay {
         }
     }
 
-    /// Takes the end if all bytes have left and it is due.
+    /// Takes the end of the direction, if it is due and all bytes have left. Otherwise returns None.
     pub fn ended(&mut self, now: u64) -> Option<End> {
         let (_, end) = self.end.filter(|(due, _)| self.pieces.is_empty() && *due <= now)?;
         self.end = None;

@@ -28,7 +28,8 @@ const MOST_EVENTS: usize = 64;
 const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100 * MILLISECOND as i64 };
 /// Time limit for the preface, which clients send immediately after connecting.
 const PREFACE_NS: u64 = 10 * SECOND;
-/// Pause before another try, if no descriptor is free or the server's queue of new connections is full.
+/// Pause before another attempt. Attempts fail if no descriptor is free, or if the server's queue of new connections is
+/// full.
 const AGAIN_NS: u64 = MILLISECOND;
 /// Memory for bytes in flight, divided among the directions of all connections of the thread.
 const MOST_BYTES: usize = 256 << 20;
@@ -57,7 +58,8 @@ enum Stage {
 struct Side {
     fd: OwnedFd,
     interest: epoll::EventFlags,
-    /// Whether the socket is not registered with epoll, which would otherwise report its error or hang-up repeatedly.
+    /// Whether the socket is not registered with epoll. A registered socket would report an error or hang-up again and
+    /// again.
     parked: bool,
 }
 
@@ -111,7 +113,7 @@ pub struct Lane {
     naps: Naps,
 }
 
-/// Returns the key of an event or a timer, which contains a slot, its generation, and a side or `WHOLE`.
+/// Returns the key of an event or a timer. It contains a slot, the slot's generation, and a side or `WHOLE`.
 fn key(slot: u32, generation: u32, part: usize) -> u64 {
     u64::from(generation) << 32 | u64::from(slot) << 2 | part as u64
 }
@@ -146,7 +148,7 @@ impl Lane {
             let handed = &shared.inboxes[number].event;
             epoll::add(&epoll, handed, epoll::EventData::new_u64(HANDED), epoll::EventFlags::IN)?;
             let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-            // The descriptor is edge-triggered, so that it need not be read.
+            // The descriptor is edge-triggered, so it does not have to be read.
             let rings = epoll::EventFlags::IN | epoll::EventFlags::ET;
             epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), rings)?;
             Ok((epoll, timer))
@@ -244,7 +246,7 @@ impl Lane {
     /// Waits for new connections.
     fn listen(&mut self) {
         if let Some(listener) = &self.listener {
-            // If memory is short, the timer leads to another attempt.
+            // Registration fails if memory is short. The timer then leads to another attempt.
             let data = epoll::EventData::new_u64(LISTENER);
             if epoll::add(&self.epoll, listener, data, epoll::EventFlags::IN).is_err() {
                 self.timers.push(Reverse((clock::now() + AGAIN_NS, LISTENER)));
@@ -259,12 +261,13 @@ impl Lane {
                 let to = self.shared.next_lane();
                 if to == self.number { self.admit(client) } else { self.shared.inboxes[to].hand(client) }
             }
-            // No descriptors are free until other connections end.
+            // New connections must wait until descriptors or memory are free. The timer then leads to another attempt.
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                 let _ = epoll::delete(&self.epoll, listener);
                 self.timers.push(Reverse((clock::now() + AGAIN_NS, LISTENER)));
             }
-            // The client has given up, or the connection was already accepted after another wake-up.
+            // The client has given up, or the wait was interrupted. The connection may also have been accepted already,
+            // after another event.
             Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => {}
             Err(error) => return Err(failed("accept", error)),
         }
@@ -298,7 +301,8 @@ impl Lane {
         self.timers.push(Reverse((due, key(slot, self.slots[slot as usize].generation, part))));
     }
 
-    /// Ends a connection whose preface has not arrived in time, or tries again to connect.
+    /// Handles the end of a connection's time limit. If its preface has not arrived, the connection ends. If connecting
+    /// failed, tries again.
     fn patience_ended(&mut self, slot: u32, now: u64) {
         let Some(pair) = &self.slots[slot as usize].pair else { return };
         match pair.stage {
@@ -370,7 +374,8 @@ impl Lane {
             Ok(Ok(())) => {}
             Ok(Err(error)) | Err(error) => return self.refused(slot, error),
         }
-        // TCP's handshake takes a round trip. The server accepts the connection when its last packet has arrived.
+        // Connecting takes a round trip, like TCP's handshake. The server is assumed to accept only after the last
+        // packet of the handshake has arrived.
         let (now, round_trip_ns) = (clock::now(), 2 * self.shared.delay_ns);
         pair.stage = Stage::Open;
         pair.ways[CLIENT].is_read = true;
@@ -435,7 +440,7 @@ impl Lane {
         (MOST_BYTES / (2 * self.pairs.max(1))).clamp(LEAST_EACH, MOST_EACH)
     }
 
-    /// Sends the bytes that are due in the direction from `side` to the other side, and then the direction's end.
+    /// Sends the bytes that are due from `side` to the other side. If the direction has ended, then passes on the end.
     fn deliver(&mut self, slot: u32, side: usize) {
         let room = self.room();
         let pair = self.slots[slot as usize].pair.as_mut().expect("the caller has seen it");
@@ -455,7 +460,7 @@ impl Lane {
                     let tally = &self.shared.tallies[self.number];
                     tally.bytes.fetch_add(count as u64, Relaxed);
                     way.delay.left(count, now, |late_ns| {
-                        // Time in which the receiver did not read is not a delay caused by the relay.
+                        // If the receiver did not read, the delay was not caused by the relay.
                         if !was_blocked {
                             tally.pieces.fetch_add(1, Relaxed);
                             tally.late_ns.fetch_add(late_ns, Relaxed);
@@ -492,7 +497,7 @@ impl Lane {
         self.time(slot, side);
     }
 
-    /// Handles a direction whose receiver is gone. The sender gets a reset when the other direction has ended.
+    /// Handles a direction whose receiver is gone. The sender gets a reset, after the bytes in the other direction.
     fn broken(&mut self, slot: u32, side: usize, now: u64) {
         let pair = self.slots[slot as usize].pair.as_mut().expect("the caller has seen it");
         let other = 1 - side;
@@ -509,7 +514,7 @@ impl Lane {
         self.time(slot, other);
     }
 
-    /// Resets the connection to one side, and ends the other side.
+    /// Closes the connection of both sides. `side` gets a reset.
     fn reset(&mut self, slot: u32, side: usize) {
         if let Some(pair) = &self.slots[slot as usize].pair
             && let Some(to) = &pair.sides[side]
@@ -528,8 +533,8 @@ impl Lane {
         self.pairs -= 1;
     }
 
-    /// Sets a timer for the next bytes of a direction. Sets none if one is set already, or if the receiver must first
-    /// accept earlier bytes.
+    /// Sets a timer for the next bytes of a direction. Does nothing if a timer is already set, or if the receiver must
+    /// first accept earlier bytes.
     fn time(&mut self, slot: u32, side: usize) {
         let Some(pair) = &mut self.slots[slot as usize].pair else { return };
         let way = &mut pair.ways[side];

@@ -41,19 +41,19 @@ const BACKLOG: i32 = 4096;
 pub struct Order {
     /// Added round-trip time in seconds, half of it in each direction.
     pub round_trip_s: f64,
-    /// Name of an abstract Unix socket to listen on; None for a free port on loopback.
+    /// Name of an abstract Unix socket to listen on. None means a free port on loopback.
     #[serde(default)]
     pub socket: Option<String>,
-    /// Secret of the clients: 32 hexadecimal digits.
+    /// Secret that clients must send: 32 hexadecimal digits.
     pub token: String,
-    /// Number of threads, among which connections are divided.
+    /// Number of threads. Connections are divided among the threads.
     pub threads: usize,
-    /// CPUs of the threads; empty for any CPU.
+    /// CPUs to which the threads are pinned. An empty list means any CPU.
     #[serde(default)]
     pub cpus: Vec<usize>,
 }
 
-/// A running relay; dropping it closes all connections.
+/// A running relay. Dropping it closes all connections.
 #[derive(Debug)]
 pub struct Relay {
     address: String,
@@ -94,11 +94,11 @@ struct Tally {
 pub struct Counters {
     /// Declared round-trip time in seconds.
     pub round_trip_s: f64,
-    /// Time in seconds by which the relay lengthens a round trip on top of the declared time; see [`Relay::measure`].
+    /// Time in seconds by which a round trip through the relay is longer than declared. See [`Relay::measure`].
     pub passing_s: f64,
     /// Pieces that were delayed, in both directions.
     pub pieces: u64,
-    /// Sum of the times by which pieces left later than they were due, in nanoseconds.
+    /// Total lateness of all pieces, in nanoseconds. A piece is late if it left after it was due.
     pub late_ns: u64,
     pub bytes: u64,
     /// CPU time of each thread.
@@ -148,13 +148,13 @@ impl Relay {
         Ok(Self { address, token, passing_ns, shared, _threads: threads })
     }
 
-    /// Returns the address at which the relay listens: `127.0.0.1:PORT`, or `@` and the name of its socket.
+    /// Returns the address at which the relay listens. It is `127.0.0.1:PORT`, or `@` and the name of the socket.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Measures by how much a round trip exceeds the declared time on the idle relay. The result does not include the
-    /// lateness of pieces, which is counted separately. Takes about 60 ms, or five round trips if they take longer.
+    /// Measures by how much a round trip through the idle relay is longer than declared. The lateness of pieces is
+    /// subtracted, because it is counted separately. Takes about 60 ms, or five round trips if they take longer.
     pub fn measure(&self) -> Result<()> {
         let address = RelayAddress { address: self.address.clone(), token: self.token.clone() };
         let declared = Duration::from_nanos(2 * self.shared.delay_ns);

@@ -64,13 +64,13 @@ fn echo_server(unix: bool) -> std::io::Result<(Endpoint, Accept)> {
     Ok((address, Box::new(move || Ok(listener.accept()?.0.into()))))
 }
 
-/// Limits the wait for a client, which may have failed to connect (socket(7), SO_RCVTIMEO).
+/// Limits the wait for a client (socket(7), SO_RCVTIMEO). The client may have failed to connect.
 fn limit(listener: impl AsFd) -> std::io::Result<()> {
     Ok(sockopt::set_socket_timeout(listener, sockopt::Timeout::Recv, Some(PATIENCE))?)
 }
 
 fn echo(client: OwnedFd) -> std::io::Result<()> {
-    // Reads and writes of a stream are the same calls for both kinds of sockets.
+    // A `TcpStream` reads and writes Unix sockets too, because the system calls are the same.
     let mut client = TcpStream::from(client);
     let mut bytes = PING;
     while client.read_exact(&mut bytes).is_ok() {

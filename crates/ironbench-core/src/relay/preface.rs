@@ -2,7 +2,7 @@
 //!
 //! The client sends the relay's token and the address of the server. The relay connects to that address and answers
 //! with the error number of connect(2), or 0. The client can thus report an unreachable server as it would without a
-//! relay. Only a process that knows the token can use the relay, whose port every local user can reach.
+//! relay. Every local user can reach the relay's port, but only a process that knows the token can use the relay.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use crate::wire::Endpoint;
 pub const TOKEN_BYTES: usize = 16;
 /// Number of bytes of the answer: an `i32`, little-endian.
 pub const ANSWER_BYTES: usize = 4;
-/// Maximum number of bytes of an address. A socket's path has at most 107 (unix(7)).
+/// Maximum number of bytes of an address. The path of a Unix socket has at most 107 bytes (unix(7)).
 const MOST_ADDRESS: usize = 255;
 /// Maximum number of bytes of a preface.
 pub const MOST_BYTES: usize = TOKEN_BYTES + 1 + MOST_ADDRESS;
@@ -63,9 +63,10 @@ pub(crate) enum Received {
     Whole(Endpoint),
 }
 
-/// Parses the bytes of a preface. No further bytes may arrive until the relay has answered.
+/// Parses the bytes of a preface. Bytes after the preface are an error, because the client must wait for the relay's
+/// answer.
 pub(crate) fn received(bytes: &[u8], token: &Token) -> Received {
-    // A wrong token is refused only when it is complete, so that nobody can guess it byte by byte.
+    // A wrong token is refused only when all its bytes have arrived. Otherwise the token could be guessed byte by byte.
     let Some((shown, rest)) = bytes.split_first_chunk::<TOKEN_BYTES>() else {
         return Received::Part;
     };

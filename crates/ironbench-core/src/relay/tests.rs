@@ -26,7 +26,7 @@ fn address_of(relay: &Relay) -> RelayAddress {
 
 fn through(relay: &Relay, server: &Endpoint) -> std::io::Result<TcpStream> {
     let deadline = Instant::now() + Duration::from_secs(20);
-    // Reads and writes of a stream are the same calls for both kinds of sockets.
+    // A `TcpStream` reads and writes Unix sockets too, because the system calls are the same.
     server.open_through(&address_of(relay), deadline).map(TcpStream::from)
 }
 
@@ -129,7 +129,7 @@ fn every_round_trip_takes_at_least_the_declared_time() {
     }
 }
 
-/// The first bytes of a server arrive after the handshake and one way back.
+/// The handshake takes a round trip. The client's and the server's first bytes take another one.
 #[test]
 fn a_greeting_arrives_two_round_trips_after_the_start() {
     let server = tcp_server(|mut client| client.write_all(b"hello").unwrap());

@@ -22,7 +22,7 @@ pub struct Files {
     target: String,
     pattern: bool,
     open: Vec<(PathBuf, File)>,
-    /// Number of readings until the pattern is matched again.
+    /// Number of readings before the pattern is matched again.
     fresh: u32,
     readings_per_look: u32,
 }

@@ -28,7 +28,7 @@ use watch::{Collected, Reader, Watched};
 
 /// Memory limit per source in bytes. When it is reached, every second sample is dropped and the period doubles.
 const KEEP_BYTES: usize = 16 << 20;
-/// Time that `stop` waits for a round in progress before it abandons the thread.
+/// Time that `stop` waits for a reading in progress. The thread is then abandoned.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 /// Interval at which a wait for the server checks whether to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -44,8 +44,8 @@ pub struct Sampler {
     marked: AtomicBool,
 }
 
-/// A source's name and its samples, each with the seconds from the start of the window to the middle of the reading,
-/// and the raw bytes.
+/// The name of a source and its samples. A sample consists of its time and the raw bytes. The time is the middle of the
+/// reading, in seconds from the start of the window.
 pub type SourceSamples = (String, Vec<(f64, Vec<u8>)>);
 
 /// The samples of a trial.
@@ -57,7 +57,7 @@ pub struct Samples {
     pub dropped: u64,
     /// Number of ticks missed because reading took longer than the period.
     pub missed: u64,
-    /// CPU time of the sampling threads from the start of the window to their last round.
+    /// CPU time of the sampling threads. It covers the time from the start of the window to the last samples.
     pub cpu_s: f64,
     /// Sources that could not be read, with the reason.
     pub notes: Vec<String>,
@@ -73,7 +73,7 @@ pub struct OwnWork {
     pub connections: u64,
     /// Transactions that the server committed for the observers, if the protocol shows commits.
     pub commits: u64,
-    /// Statements that were not answered, which the server may have committed or may still commit.
+    /// Statements that were not answered. The server may have committed them, or may still commit them.
     pub unanswered: u64,
 }
 
@@ -84,12 +84,12 @@ struct Worker {
     collected: Arc<Mutex<Collected>>,
     /// Index in the plan of each of this worker's sources.
     places: Vec<usize>,
-    /// A flag that ends a hanging reading whose result is not needed any more.
+    /// A flag that ends a reading that hangs. It is set when the result is no longer needed.
     give_up: Arc<AtomicBool>,
-    /// Commits on the worker's connection; None without a connection.
+    /// Number of commits on the worker's connection. None without a connection.
     commits: Option<Arc<AtomicU64>>,
-    /// Whether the worker runs a request. Such a worker reads nothing at marks, and `stop` does not wait for its
-    /// request in progress.
+    /// Whether the worker runs a request instead of taking samples. Such a worker ignores `mark`, and `stop` does not
+    /// wait for a request in progress.
     requests: bool,
 }
 
@@ -112,14 +112,14 @@ struct Group {
 }
 
 impl Prepared {
-    /// Checks the sources and connects the observers. An error means that a source is invalid. If the server refuses
-    /// the observers' connection, the result contains a note instead.
+    /// Checks the sources and connects the observers. Fails if a source is invalid. If the server refuses the
+    /// connection, the result contains a note.
     pub fn new(sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
         Self::below(Path::new("/"), sources, connection)
     }
 
-    /// Does the same as `new`, but stops waiting when `go_on` returns false, which is called several times per second.
-    /// It then returns None and abandons the thread that waits for the server.
+    /// Does the same as `new`, but can be stopped: `go_on` is called several times per second. When it returns false,
+    /// this function returns None and abandons the thread that waits for the server.
     pub fn unless(
         sources: &[ObserverSource],
         connection: Option<Server>,
@@ -207,19 +207,21 @@ fn files(root: &Path, sources: &[ObserverSource]) -> Group {
 }
 
 impl Sampler {
-    /// Samples every source now, in addition to the ticks. The drive loop calls this at the end of the measured window,
-    /// which starts at tick 0, so that differences of counters cover exactly the window. This function never blocks:
-    /// the threads take these samples soon after, at the latest when `stop` is called.
+    /// Samples every source now, in addition to the ticks. The drive loop calls this at the end of the measured window.
+    /// Another sample was taken at tick 0, the start of the window, so differences of counters cover exactly the
+    /// window.
+    ///
+    /// This function never blocks. The threads take the samples soon after, at the latest when `stop` is called.
     pub fn mark(&self) {
         self.marked.store(true, Ordering::Relaxed);
         for worker in self.workers.iter().filter(|worker| !worker.requests) {
-            // Sending fails if the worker has ended; `stop` then collects the worker's note about the reason.
+            // Sending fails if the worker has ended. `stop` then takes the worker's note about the reason.
             let _ = worker.commands.send(Command::Mark);
         }
     }
 
-    /// Waits until the samples requested by `mark` have been taken (or takes a last round if there was no mark), and
-    /// ends the sampler.
+    /// Ends the sampler. First waits until the samples requested by `mark` have been taken. If `mark` was not called,
+    /// takes a last sample of every source.
     pub fn stop(mut self) -> Samples {
         if !*self.marked.get_mut() {
             self.mark();
@@ -249,7 +251,8 @@ impl Sampler {
     fn spawn(&mut self, group: Group, window_start: Instant) -> Result<()> {
         let Group { thread, places, mut watched, give_up, commits, requests } = group;
         let (commands, orders) = mpsc::channel();
-        // If the window starts now, it has already started when the thread runs. Tick 0 must still be served.
+        // Time of this call relative to the start of the window. It is measured here, because the thread may run only
+        // after the window has started. The thread must still take the sample of tick 0.
         let began_ns = -(window_start.saturating_duration_since(Instant::now()).as_nanos() as i64);
         let collected = Arc::new(Mutex::new(Collected::of(&watched)));
         let shared = Arc::clone(&collected);

@@ -19,7 +19,8 @@ pub struct Series {
 #[derive(Debug)]
 struct Sample {
     t_ns: i64,
-    /// Number of the tick in the current period; None for a sample that must be kept (a mark).
+    /// Number of the tick, in units of the current period. None if the sample must not be dropped: it is a mark, or the
+    /// sample at the start of the window.
     tick: Option<i64>,
     raw: Vec<u8>,
 }
@@ -29,10 +30,10 @@ impl Series {
         Self { name: name.to_owned(), dropped: 0, missed: 0, samples: Vec::new(), bytes: 0, keep_bytes }
     }
 
-    /// Adds a sample. If the memory limit is reached, drops every second sample and returns true, because the period
-    /// must double.
+    /// Adds a sample. If the memory limit is reached, drops every second sample and returns true. The caller must then
+    /// double the period.
     ///
-    /// Tick 0 (the start of the window) and marks (`tick` is None) are never dropped.
+    /// The sample at the start of the window (tick 0) and marks (`tick` is None) are never dropped.
     pub fn push(&mut self, t_ns: i64, tick: Option<i64>, raw: &[u8]) -> bool {
         self.bytes += raw.len() + OVERHEAD_BYTES;
         self.samples.push(Sample { t_ns, tick: tick.filter(|&tick| tick != 0), raw: raw.to_vec() });

@@ -14,7 +14,7 @@ pub const APPLICATION_NAME: &str = "ironbench observer";
 
 /// An open connection, with one reader for each statement.
 pub struct Opened {
-    /// PID of the server process of this connection, if each connection has one.
+    /// PID of the server process of this connection. None if the server has no process per connection.
     pub backend_pid: Option<i32>,
     pub readers: Vec<Box<dyn Reader>>,
     /// A flag that ends a statement that does not return.
@@ -50,7 +50,7 @@ fn connect_postgres(mut connection: PostgresConnection, texts: &[&str]) -> Resul
     Ok(Opened { backend_pid: Some(backend_pid), ..opened(session, statements, give_up) })
 }
 
-/// Opens a session, and returns it with a flag that ends a statement that does not return.
+/// Opens a session. Also returns a flag that interrupts a statement that hangs.
 fn open<P: SessionProtocol>(settings: P::Settings) -> Result<(Session<P>, Arc<AtomicBool>)> {
     let give_up = Arc::new(AtomicBool::new(false));
     let wanted = Arc::clone(&give_up);
@@ -69,7 +69,8 @@ fn opened<P: SessionProtocol>(session: Session<P>, statements: Vec<String>, give
     Opened { backend_pid: None, readers, give_up, commits }
 }
 
-/// Prepares `text` and returns the short statement that runs it, or `text` itself if it cannot be prepared.
+/// Prepares `text` on the server. Returns the statement that executes it. Returns `text` itself if it cannot be
+/// prepared.
 fn prepared(session: &mut Session<Postgres>, number: usize, text: &str) -> String {
     if !is_preparable(text) {
         return text.to_owned();
@@ -81,8 +82,8 @@ fn prepared(session: &mut Session<Postgres>, number: usize, text: &str) -> Strin
     }
 }
 
-/// Whether PREPARE accepts the text, which must be a single query and no command such as SHOW or CHECKPOINT. Trying it
-/// instead would leave an error in the log of a server that may belong to the user.
+/// Whether PREPARE accepts the text. It accepts a single query, but no commands such as SHOW or CHECKPOINT. Trying it
+/// out would leave an error in the server's log, and the server may belong to the user.
 fn is_preparable(text: &str) -> bool {
     let text = text.trim();
     let query = ["select", "with", "values", "table"].iter().any(|word| {
@@ -109,7 +110,7 @@ impl<P: SessionProtocol> Reader for Statement<P> {
                 write_rows(&rows, out);
                 Ok(())
             }
-            // The sampler cancelled the statement itself, so there is nothing to report.
+            // The sampler has cancelled the statement itself, so there is nothing to report.
             Err(_) if self.given_up.load(Ordering::Relaxed) => Err(Trouble::Passing(String::new())),
             Err(error) if passing(&error.sqlstate, error.number) => Err(Trouble::Passing(error.to_string())),
             Err(error) => Err(Trouble::Lasting(error.to_string())),
@@ -117,10 +118,10 @@ impl<P: SessionProtocol> Reader for Statement<P> {
     }
 }
 
-/// Whether the next try may succeed, because the cause was a rollback by the server, missing resources, a lock, or a
-/// cancelled statement. PostgreSQL 18 documentation, Appendix A: classes 40, 53, 55 and code 57014. MySQL's SQLSTATEs
-/// are broader, so its error numbers are used: lock wait timeout, interrupted, statement timeout. A lost connection has
-/// no SQLSTATE.
+/// Whether the next try may succeed. It may if the statement was cancelled, if the server rolled it back, or if
+/// resources or a lock were not available. PostgreSQL 18 documentation, Appendix A: classes 40, 53, 55 and code 57014.
+/// MySQL's SQLSTATEs are too broad, so error numbers are used for lock wait timeout, interrupt and statement timeout. A
+/// lost connection has no SQLSTATE, so it is permanent.
 fn passing(sqlstate: &str, number: u16) -> bool {
     ["40", "53", "55"].iter().any(|class| sqlstate.starts_with(class))
         || sqlstate == "57014"

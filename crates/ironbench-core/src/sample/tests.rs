@@ -7,10 +7,10 @@ use super::watch::Trouble;
 use super::*;
 use crate::testing::Folder;
 
-/// A clock that advances only by waits and by a fixed amount at each reading of the clock.
+/// A clock for tests. It advances only while the loop waits, and by a fixed time whenever it is read.
 struct FakePace {
     now_ns: Cell<i64>,
-    /// Time by which the clock advances between the two readings around a sample.
+    /// Time by which the clock advances when it is read. A sample reads the clock before and after.
     reading_ns: i64,
     orders: VecDeque<(i64, Command)>,
 }
@@ -84,7 +84,7 @@ fn every_source_has_a_sample_at_the_start_of_the_window_and_one_at_the_mark() {
 
 #[test]
 fn a_slow_reading_costs_samples_and_never_the_period() {
-    // Reading the clock advances it by 0.3 s, so a round takes longer than the period of 1 s.
+    // The clock advances by 0.3 s whenever it is read, so a round of the loop takes longer than the period of 1 s.
     let collected = watch(vec![watched("slow", 1.0, vec![])], 0, 3 * S / 10, &[(20 * S, Command::Stop)]);
     let missed = collected.series[0].missed;
     let times = times(collected);
@@ -117,7 +117,7 @@ fn trouble_is_noted_once_per_spell_and_the_others_go_on() {
     assert_eq!(times[1].len(), 10);
 }
 
-/// A reader so slow that the collected samples are taken before it returns.
+/// A reader that is too slow: the collected samples are taken before it returns.
 struct Slow(Arc<Mutex<Collected>>);
 
 impl Reader for Slow {

@@ -20,8 +20,7 @@ impl Ticks {
 
     /// Serves the latest tick that has passed at `now_ns`. Returns its number, and how many earlier ticks were missed.
     ///
-    /// Missed ticks are not sampled later, because a burst of samples would contain no information about the missed
-    /// time.
+    /// Missed ticks are not sampled later. A burst of samples would contain no information about the missed time.
     pub fn serve(&mut self, now_ns: i64) -> (i64, u64) {
         let tick = now_ns.div_euclid(self.period_ns).max(self.next);
         let missed = tick - self.next;

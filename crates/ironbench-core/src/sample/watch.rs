@@ -10,9 +10,9 @@ use crate::drive::plan::ObserverSource;
 /// A reason why a reading failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// A temporary failure: the next tick tries again.
+    /// A temporary failure. The source is read again at the next tick.
     Passing(String),
-    /// A permanent failure: the source cannot be read any more.
+    /// A permanent failure. The source cannot be read any more.
     Lasting(String),
 }
 
@@ -60,8 +60,8 @@ impl Collected {
     }
 }
 
-/// Samples until it gets the order to stop, or until no readable source is left. Ticks from `began_ns` on are served
-/// even if they are late.
+/// Samples the sources until it receives the order to stop, or until no readable source is left. Late ticks are served
+/// too, but no ticks before `began_ns`.
 pub fn run(watched: &mut [Watched], began_ns: i64, pace: &mut impl Pace, collected: &Mutex<Collected>) {
     let mut ticks: Vec<Ticks> = watched.iter().map(|source| Ticks::starting(source.period_ns, began_ns)).collect();
     let mut raw = Vec::with_capacity(64 << 10);
@@ -107,7 +107,7 @@ fn sample(
     let outcome = source.reader.read(raw);
     let t_ns = before_ns + (pace.now_ns() - before_ns) / 2;
     let mut collected = locked(collected);
-    // A missing series means that the sampler has stopped waiting for this reading and has already taken the results.
+    // The series is missing if the sampler stopped waiting for this reading and has already taken the results.
     let Some(series) = collected.series.get_mut(place) else { return };
     match outcome {
         Ok(()) => {

@@ -6,15 +6,15 @@ use crate::measure::buckets::Buckets;
 
 #[derive(Default)]
 pub(super) struct Edges {
-    /// Service times of transactions in a closed loop that started before the window and ended inside it. Response
-    /// times do not include them.
+    /// For closed loops: service times of transactions that started before the window and ended inside it. Response
+    /// times do not include these transactions.
     pub carried: Vec<Buckets>,
-    /// Response times of transactions in a closed loop that started inside the window and ended while the trial
-    /// drained. Service times do not include them.
+    /// For closed loops: response times of transactions that started inside the window and ended while the trial
+    /// drained. Service times do not include these transactions.
     pub drained: Vec<Buckets>,
     /// Waiting times of transactions that have not ended.
     pub censored: Buckets,
-    /// Time inside the window of the transactions in progress when the window closed.
+    /// Time that each transaction in progress at the end of the window had spent inside the window.
     pub in_flight: Buckets,
     pub longest_wait_ns: u64,
 }
@@ -27,13 +27,13 @@ impl Edges {
 }
 
 impl Recorder<'_> {
-    /// Whether response times include a transaction due at `intended` although the window has closed.
+    /// Whether the window has closed, but response times still include a transaction that was due at `intended`.
     pub(super) fn is_drained(&self, intended: u64) -> bool {
         self.phase == Phase::Closed && self.due_from > 0 && (self.due_from..self.window.end).contains(&intended)
     }
 
-    /// Records a transaction in progress that was due at `intended` and sent at `begun`. Called after the window has
-    /// closed.
+    /// Records a transaction that is in progress when the window has closed. It was due at `intended` and started at
+    /// `begun`.
     pub fn in_flight(&mut self, intended: u64, begun: u64) {
         if self.due_from > 0 {
             self.edges.in_flight.record(self.inside_window(begun));
@@ -41,15 +41,16 @@ impl Recorder<'_> {
         }
     }
 
-    /// Records jobs that were due inside the window but did not start, after the window has closed. Their due times are
-    /// unknown, so each job is recorded with the length of the window, which makes it one of the slowest.
+    /// Records jobs that were due inside the window but did not start. Their due times are unknown. Each job is
+    /// therefore recorded with the length of the window, which makes it one of the slowest. Called after the window has
+    /// closed.
     pub fn never_begun(&mut self, count: u64) {
         if self.due_from > 0 {
             self.edges.censored.record_n(self.window.end - self.window.start, count);
         }
     }
 
-    /// Records an unfinished transaction, due at `intended`, that the thread abandons at `now`.
+    /// Records an unfinished transaction that the thread abandons at `now`. It was due at `intended`.
     pub fn censored(&mut self, intended: u64, now: u64) {
         if self.phase == Phase::Closed && self.due_from > 0 && intended < self.window.end {
             self.edges.censored.record(now - intended);

@@ -3,12 +3,12 @@
 use super::{Phase, Recorder};
 use crate::measure::buckets::Buckets;
 
-/// Times that the loop worked between two waits for the engine, and numbers of replies that it handled.
+/// Measurements of the drive loop's rounds. A round is the time that the loop works between two waits for the engine.
 #[derive(Default, Clone)]
 pub(super) struct Rounds {
     pub delay: Buckets,
     pub replies: Buckets,
-    /// Total time that replies waited for the loop. For each reply, it is estimated as half the duration of its round.
+    /// Total time that replies waited for the loop. The wait of a reply is estimated as half the duration of its round.
     pub waited_ns: u64,
 }
 
@@ -21,8 +21,8 @@ impl Rounds {
 }
 
 impl Recorder<'_> {
-    /// Records that the loop worked for `ns` between two waits for the engine. The first of these waits had returned
-    /// `replies` replies.
+    /// Records a round of the loop. It took `ns`, and handled the `replies` replies that the preceding wait had
+    /// returned.
     #[inline]
     pub fn round(&mut self, ns: u64, replies: u64) {
         if self.phase == Phase::Open && replies > 0 {

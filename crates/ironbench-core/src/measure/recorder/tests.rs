@@ -7,7 +7,7 @@ fn run(window: Window, ends: &[u64], close: Option<u64>) -> (Recording, Vec<Slic
     run_of(window, &ends.iter().map(|&end| (end, 50)).collect::<Vec<_>>(), close)
 }
 
-/// Records transactions, given by end and duration.
+/// Records transactions. Each item of `all` is the end and the duration of a transaction.
 fn run_of(window: Window, all: &[(u64, u64)], close: Option<u64>) -> (Recording, Vec<Slice>) {
     let (sender, receiver) = channel();
     let live = Live::default();
@@ -68,7 +68,7 @@ proptest! {
         prop_assume!(whole > 0);
         all.sort_unstable();
         all.retain(|(end, _)| *end < whole);
-        // Each transaction starts in the slice in which it ends.
+        // Durations are shortened, so that each transaction starts in the slice in which it ends.
         for (end, took) in &mut all {
             let starts = kept.iter().scan(0, |next, width| Some(std::mem::replace(next, *next + width)));
             let start = starts.take_while(|start| start <= end).last().unwrap();
@@ -152,7 +152,7 @@ fn response_times_of_a_closed_loop_cover_what_began_in_the_window_and_service_ti
     recorder.complete(0, 1900, 1900, 2500);
     recorder.complete(0, 2500, 2500, 2600);
     recorder.censored(1200, 3000);
-    // A transaction is in progress during the whole window.
+    // This transaction was in progress during the whole window.
     recorder.censored(600, 3000);
     let recording = recorder.finish();
     let times = |histogram: &Histogram| -> Vec<u64> {

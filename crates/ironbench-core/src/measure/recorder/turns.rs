@@ -1,16 +1,16 @@
-//! Records a window in turns. Between turns, the window is suspended; then it continues as if no time had passed. The
+//! Records a window in turns. Between turns, the window is suspended. It then continues as if no time had passed. The
 //! last turn can be discarded.
 //!
-//! Clients start together at each turn, so the number of transactions that *end* inside a slice is quantised. For
-//! example, with 0.75 s per transaction, a slice of one second contains one or two transactions per client, never 1.33.
-//! Therefore a transaction is measured if it *starts* inside a slice, whenever it ends. Throughput is clients ×
-//! transactions / time that clients spent on them.
+//! In each turn, all clients start at about the same time, so the number of transactions that *end* inside a slice is
+//! quantised. For example, with 0.75 s per transaction, a slice of one second contains one or two transactions per
+//! client, never 1.33. Therefore a transaction is measured if it *starts* inside a slice, whenever it ends. Throughput
+//! is clients × transactions / time that clients spent on them.
 //!
 //! This throughput is unbiased for the following reason. Consider a client's first transaction that starts in a slice,
-//! and its first transaction that starts after the slice. Both are stopping times. Wald's identity (A. Wald, "On
-//! cumulative sums of random variables", Annals of Mathematical Statistics 15, 1944) therefore applies. The expected
-//! time between their starts is the expected number of transactions times their mean duration. This holds for any
-//! distribution and wherever in their transactions the clients are when a slice starts.
+//! and its first transaction that starts after the slice. Both are stopping times, so Wald's identity applies (A. Wald,
+//! "On cumulative sums of random variables", Annals of Mathematical Statistics 15, 1944). The expected time between
+//! their starts is the expected number of transactions times their mean duration. This holds for any distribution of
+//! durations. It also holds wherever clients are in their transactions when a slice starts.
 
 use super::{NOTHING, Phase, Recorder, Rounds, Slice, Window};
 use crate::measure::Tally;
@@ -30,13 +30,13 @@ pub(super) struct Turns {
     pub answers: Option<Vec<Buckets>>,
     /// Finished seconds of a turn that may still be discarded.
     pub pending: Vec<Slice>,
-    /// Whether a slice has started and its clients have not all started to rest.
+    /// Whether transactions are being measured: a slice has started, and its clients have not all started to rest.
     pub counting: bool,
     /// Whether at least one turn has been measured.
     pub took_place: bool,
     /// Time that clients spent on measured transactions and on the think time after them.
     pub busy_ns: u64,
-    /// Transactions that ended since the slice started but did not start in it.
+    /// Transactions that ended since the start of the slice although they had started before it.
     left_out: Vec<Counts>,
     before: Before,
 }
@@ -57,7 +57,7 @@ struct Before {
     carried_ns: u64,
     busy_ns: u64,
     cpu: Cpu,
-    /// The tally at the start of the slice.
+    /// Counts at the start of the slice.
     tally: Tally,
     counted: Counts,
 }
@@ -107,14 +107,14 @@ impl Recorder<'_> {
         (ended.since(left_out), self.turns.busy_ns - self.turns.before.busy_ns)
     }
 
-    /// Whether a transaction that started at `begun` is measured, in a slice whose clients have not all started to
-    /// rest.
+    /// Whether a transaction that started at `begun` is measured in the current slice. Returns false if all clients of
+    /// the slice have started to rest.
     pub fn measures_in_turn(&self, begun: u64) -> bool {
         self.turns.counting && self.measures(begun)
     }
 
-    /// Adds the time between a measured transaction and the client's next one. This time can be longer than the
-    /// declared think time, because timers may be late.
+    /// Adds the time between a measured transaction and the client's next one. Timers may be late, so this time can be
+    /// longer than the declared think time.
     pub fn paused(&mut self, ns: u64) {
         self.turns.busy_ns += ns;
     }
@@ -130,13 +130,13 @@ impl Recorder<'_> {
         self.turns.tally_at_rest = self.tally.clone();
     }
 
-    /// Starts a slice: only transactions that start in it are measured from now on.
+    /// Starts a slice. From now on, only transactions that start in this slice are measured.
     pub(super) fn count_by_begin(&mut self) {
         (self.turns.counting, self.turns.took_place) = (true, true);
         self.begins = Window { start: self.turns.opened, end: self.turns.rest };
     }
 
-    /// Leaves out a transaction that the tally has counted although it did not start in the slice.
+    /// Excludes a transaction from the measured counts. The tally has counted it, but it did not start in the slice.
     #[cold]
     pub(super) fn leave_out(&mut self, kind: usize, well: bool) {
         let one = Counts { transactions: u64::from(well), failed: u64::from(!well), ..Counts::default() };
@@ -208,7 +208,7 @@ impl Recorder<'_> {
         self.boundary = self.next_boundary();
     }
 
-    /// Leaves out the transactions that ended since the last slice ended.
+    /// Excludes the transactions that ended after the last slice from the measured counts.
     pub(super) fn skip_rest(&mut self) {
         let meanwhile = self.tally.since(&self.turns.tally_at_rest);
         self.counted = self.counted.plus(meanwhile.total());
@@ -216,7 +216,7 @@ impl Recorder<'_> {
         self.subtract_left_out();
     }
 
-    /// Leaves out the transactions that did not start in the slice.
+    /// Excludes the transactions that did not start in the slice from the measured counts.
     pub(super) fn subtract_left_out(&mut self) {
         for (kind, left_out) in self.at_start.kinds.iter_mut().zip(&mut self.turns.left_out) {
             *kind = kind.plus(std::mem::take(left_out));
