@@ -1,4 +1,4 @@
-"""A cache of the answers of labs. An answer is computed again when its lab has changed."""
+"""A cache of the answers to the questions of labs. If a lab has changed, its answer is computed again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class AnswerCache:
 
 
 def changes(directory: LabDirectory) -> tuple[int, int]:
-    """Returns the modification times (ns) of a lab's trials and of the lab's directory, which contains the plan."""
+    """Returns two modification times of a lab in ns: the time of its directory of trials, and the time of its own
+    directory, which contains the plan. One of them changes when the lab's answer may change."""
 
     def changed(name: str) -> int:
         try:
@@ -76,6 +77,6 @@ def _computed(directory: LabDirectory) -> LabAnswer:
 
     try:
         study = study_of(directory)
-    except (KeyError, ValueError, ArithmeticError) as error:  # a record belongs to an earlier plan
+    except (KeyError, ValueError, ArithmeticError) as error:  # e.g. a record of an earlier plan
         raise FailureError(f"lab {directory.path.name}", f"the records do not match the plan ({error})") from error
     return LabAnswer(study.lab.question if study.lab else directory.path.name, answer(study).decision.sentence)

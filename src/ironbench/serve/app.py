@@ -85,7 +85,7 @@ class Pages:
         return PlainTextResponse(self.answers.decision(self.results, request.path_params["lab"]))
 
     async def doctor(self, request: Request) -> Response:
-        # The doctor measures for one second, which would block the only thread that renders pages.
+        # Pages are rendered in a single thread. The doctor measures for one second, so it runs in another thread.
         return HTMLResponse(await asyncio.to_thread(overview.doctor, self.results.directory))
 
     def archive(self, request: Request) -> Response:
@@ -161,8 +161,8 @@ class Pages:
         except BaseException:
             context.__exit__(None, None, None)
             raise
-        # The `Range` header is ignored, because Starlette 1 does not run the background task, which removes the folder,
-        # if the range is beyond the end of the file.
+        # The background task removes the folder. Starlette 1 does not run this task if the `Range` header asks for
+        # bytes beyond the end of the file. The header is therefore ignored.
         request.scope["headers"] = [one for one in request.scope["headers"] if one[0] != b"range"]
         task = BackgroundTask(context.__exit__, None, None, None)
         return FileResponse(path, filename=path.name, media_type="application/octet-stream", background=task)
@@ -216,7 +216,8 @@ class Pages:
     async def post_new(self, request: Request) -> Response:
         kind, given = request.path_params["kind"], await form_values(request)
         try:
-            # A database server that does not answer would block the only thread that renders pages.
+            # Pages are rendered in a single thread. This call may wait for a database server, so it runs in another
+            # thread.
             text = await asyncio.to_thread(new_page.text, kind, given)
         except IronbenchError as error:
             return await run_in_threadpool(new_page.form, kind, given, new_page.words(error))
@@ -283,10 +284,11 @@ class Pages:
         said = ""
         while True:
             try:
-                if self.queue.folder.is_dir():  # if there is no queue, no thread is woken
+                if self.queue.folder.is_dir():  # without a queue, no thread is woken
                     await run_in_threadpool(self.queue.tick)
                 said = ""
-            except Exception as error:  # for example a full disk; the server and running labs must continue
+            # After an error such as a full disk, the server and running labs must continue.
+            except Exception as error:
                 words = str(error) if isinstance(error, IronbenchError | OSError) else repr(error)
                 if words != said:
                     said = words

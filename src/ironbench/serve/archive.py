@@ -33,10 +33,10 @@ class ArchiveQuery:
     text: str = ""
     """Part of a label, of a record id, of a configuration's name or of a lab's name."""
     wanted: Mapping[str, str] = field(default_factory=dict)
-    """Required values by column of the index."""
+    """For each column of the index on which the search filters, the required value."""
     since: str = ""
     until: str = ""
-    """First and last day of the search, such as `2026-11-25`."""
+    """`since` and `until` are the first and the last day of the search, such as `2026-11-25`."""
     page: int = 1
 
     @staticmethod

@@ -1,9 +1,11 @@
 """Access control: checks the token, the host name of each request, and the origin of forms.
 
-When a user opens the printed address, the server stores the token from the address in a cookie, which pages of other
-sites can neither read nor send. However, a page of another site may make the browser connect to this server under the
-other site's host name, if that name resolves to this machine (DNS rebinding). A request must therefore name an address
-or a host name of this machine, and a request that changes something must come from one of this server's pages.
+The printed address contains the token. When a user opens the address, the server stores the token in a cookie. Pages of
+other sites can neither read nor send this cookie.
+
+There is another attack (DNS rebinding): the host name of another site may resolve to this machine, and a page of that
+site may then make the browser connect to this server under that name. Each request must therefore name an address or a
+host name of this machine. A request that changes something must also come from one of this server's pages.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ class AccessPolicy:
         """Returns whether a request comes from a page of this server."""
         try:
             parts = urlsplit(origin)
-        except ValueError:  # for example an incomplete IPv6 address
+        except ValueError:  # e.g. an incomplete IPv6 address
             return False
         return parts.scheme == self.scheme and parts.netloc.lower() == host.lower()
 
@@ -146,7 +148,8 @@ def _host_name(host: str) -> str:
     return host.rpartition(":")[0] if host.count(":") == 1 else host
 
 
-@functools.cache  # a lookup for each request would delay all requests if the resolver does not answer
+# The names are looked up only once. Otherwise, every request would wait for a resolver that does not answer.
+@functools.cache
 def _own_names() -> frozenset[str]:
     return frozenset({socket.gethostname().lower(), socket.getfqdn().lower()})
 
@@ -161,6 +164,6 @@ def tokens_of(cookies: str, query: str, authorization: str, cookie: str) -> Iter
         name, _, value = one.strip().partition("=")
         if name == cookie:
             yield "cookie", value
-    with contextlib.suppress(ValueError):  # the query has too many fields
+    with contextlib.suppress(ValueError):  # raised for a query with too many fields
         for value in parse_qs(query, max_num_fields=100).get("token", [])[:1]:
             yield "address", value

@@ -79,7 +79,7 @@ def _offered(results: Results) -> list[str]:
 
 
 def _record_link(results: Results, pick: str) -> tuple[str, str, dict[str, str]]:
-    """Returns path, text and query of a link to the records of one side."""
+    """Returns a link to the records of one side of the comparison, as path, text and query."""
     lab, slash, inner = pick.partition("/")
     if slash and is_name(lab) and lab in results.labs():
         return f"/lab/{lab}/record/{inner}" if results.has(inner, lab) else f"/lab/{lab}", inner, {}

@@ -23,8 +23,8 @@ MOST = 256
 PATIENCE_S = 10.0
 """Seconds within which a client must send its next request header."""
 _MOST_ENDING = 8
-"""Maximum number of connections that are shut down but not yet closed. With more, no new connection is accepted,
-because each of them still uses a file descriptor."""
+"""Maximum number of connections that are shut down but not yet closed. Each of them still uses a file descriptor, so no
+new connection is accepted if there are more."""
 _QUIET_S = 60.0
 """Seconds for which repetitions of a message are suppressed on the terminal."""
 
@@ -80,7 +80,7 @@ class Listener(socket.socket):
         self.request_came(descriptor)
         if one := self._open.get(descriptor):
             self._ending.add(descriptor)
-            with contextlib.suppress(OSError):  # the peer has already closed the connection
+            with contextlib.suppress(OSError):  # fails if the peer has closed the connection
                 one.shutdown(socket.SHUT_RDWR)
 
     def _forget(self, descriptor: int) -> None:
@@ -127,8 +127,9 @@ def protocol(listener: Listener) -> type[H11Protocol]:
 
 
 def most_connections() -> int:
-    """Returns `MOST`, or half of the process's file descriptors if that is less; the other half is for records and
-    pages. Before that, raises the soft limit on file descriptors to the hard limit (getrlimit(2))."""
+    """Returns the maximum number of open connections. This is `MOST`, but at most half of the file descriptors that the
+    process may have. The other half is for records and pages. First raises the soft limit on file descriptors to the
+    hard limit (getrlimit(2))."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

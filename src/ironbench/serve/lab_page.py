@@ -29,8 +29,8 @@ _PERIOD_S = 1.0
 _GLANCE_S = 0.2
 """Seconds between two checks of whether the state file of a trial has changed."""
 _QUIET_S = 0.6
-"""Seconds without checks after a change, because the file is written only about once a second
-(`ironbench.trial.drive.live`)."""
+"""Seconds without checks after a change. The file is written only about once a second (`ironbench.trial.drive.live`),
+so it does not change again earlier."""
 _HEARTBEAT_S = 15
 """Maximum number of seconds without an event. Proxies may close a stream that is silent for longer."""
 
@@ -86,7 +86,9 @@ class Events:
                     return
                 directory = self._results.lab(name)
                 known = self._known.cached(directory) if making is None else None
-                if known is None:  # `state` events must not pause, or `serve.js` reports a lost server
+                # The progress is computed in the background. Meanwhile, `state` events must continue, because
+                # `serve.js` would otherwise report a lost server.
+                if known is None:
                     if making is None:
                         wanted = CancelScope()
                         making = asyncio.create_task(self._made(directory, wanted))
@@ -116,15 +118,15 @@ class Events:
         return None
 
     async def _wait_for_change(self, name: str) -> None:
-        """Waits until the state file has changed, or for about a second. All pages check at the same moments, because
-        waking up a CPU costs more than the check itself."""
+        """Waits until the state file has changed, but no longer than about a second. All pages check their files at the
+        same moments, so that a CPU wakes up less often. A wake-up costs more than a check."""
         until_s, seen = time.monotonic() + _PERIOD_S, self._states[name]
         await _sleep(_QUIET_S)
         while time.monotonic() < until_s and seen.written_ns == running.written(seen.file):
             await _sleep(_GLANCE_S)
 
     def _state(self, name: str) -> bytes | None:
-        """Returns the `state` event of a lab; None if the lab is no longer running."""
+        """Returns the `state` event of a lab. Returns None if the lab is no longer running."""
         now_s = time.monotonic()
         seen = self._states.get(name)
         # The file's modification time is read before its contents, so that a write between the two is noticed at the
@@ -159,7 +161,7 @@ class _LabRead:
 
 
 async def _sleep(least_s: float) -> None:
-    """Sleeps for at least `least_s`, until the next of the moments at which all pages wake up."""
+    """Sleeps for at least `least_s`, and then until the next moment at which all pages wake up."""
     now_s = time.monotonic()
     await asyncio.sleep(math.ceil((now_s + least_s) / _GLANCE_S) * _GLANCE_S - now_s)
 

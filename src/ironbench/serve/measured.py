@@ -62,7 +62,7 @@ def lab(results: Results, name: str, progress: LabProgress, failure: str) -> HTM
         at="/archive",
         charts=progress.charts,
         name=name,
-        failure=failure if study.missing else "",  # a complete lab was resumed in a terminal
+        failure=failure if study.missing else "",  # no failure if the lab was completed later
         gate=gate.summary(study) if directory.frozen().gate else None,
         progress=progress.parts,
         cells=[setup.cell.name for setup in directory.lab().measurable],

@@ -152,7 +152,7 @@ def _of_records(results: Results, experiments: Sequence[Experiment]) -> Iterator
         "seconds",
     )
     for one in experiments:
-        if one.elsewhere:  # the experiment's records are not in these results
+        if one.elsewhere:  # its records are in another results directory
             continue
         name, where = _name(one), ("lab = ?" if one.lab else "lab = '' and series = ?")
         if one.lab:
@@ -179,7 +179,8 @@ def _planned(results: Results, lab: str) -> int | None:
 
 
 def _by_status(results: Results, where: str, *values: str) -> list[tuple[str, int]]:
-    """Returns pairs of a status and the number of records with this status that satisfy an SQL condition."""
+    """Counts the records that satisfy an SQL condition. Returns a pair for each status: the status and the number of
+    records with this status."""
     found = dict(results.index().query(f"select status, count(*) from record where {where} group by status", *values))
     return [(status.word, found.get(status.value, 0)) for status in Status]
 

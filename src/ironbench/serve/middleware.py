@@ -27,7 +27,8 @@ _HEADERS = {
     "content-security-policy": f"default-src 'none'; script-src 'self' {_VEGA_EVAL}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
-    # `no-referrer` would make the origin of forms `null` (Fetch standard, "append a request Origin header").
+    # Not `no-referrer`: browsers would then send `null` as the origin of forms (Fetch standard, "append a request
+    # Origin header"), and the check of the origin would refuse them.
     "referrer-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
@@ -126,7 +127,8 @@ def _limited(receive: Receive, most: int) -> Receive:
 
 
 def _private(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Returns the headers of a response, with caching forbidden unless they already control it."""
+    """Returns the headers of a response. Adds a header that forbids caching, unless there is a `cache-control` header
+    already."""
     if any(name.lower() == b"cache-control" for name, _ in headers):
         return headers
     return [*headers, (b"cache-control", b"no-store")]

@@ -17,7 +17,8 @@ from ironbench.model.redact import redacted
 from ironbench.serve.page import page
 
 _SEVERAL = 3
-"""Minimum number of input elements for a field with several values. The user can add more values in the lab file."""
+"""Minimum number of input elements that the form shows for a field with several values. If the user needs more values,
+they can be added in the lab file."""
 
 
 def questions() -> HTMLResponse:

@@ -82,8 +82,8 @@ def _run(newest: Listed, trials: int) -> tuple[str, str, str]:
 
 
 def answers(results: Results, known: AnswerCache, page: int = 0) -> str:
-    """Renders the answers of the most recently measured labs. `page`: if not 0, renders this page of the list of all
-    labs instead."""
+    """Renders the answers of labs, with the most recently measured lab first. `page`: page of the list of all labs. If
+    it is 0, only the newest labs are rendered."""
     labs = known.newest(results)
     last = max(1, -(-len(labs) // _ON_A_PAGE))
     page = min(page, last)

@@ -129,7 +129,7 @@ def _content(name: str) -> str:
 @cache
 def _address(name: str) -> str:
     """Returns the URL of a static file. The URL contains a version, so that browsers may cache the file permanently."""
-    if name == "vega.js":  # generating this content takes seconds
+    if name == "vega.js":  # the version is used, because generating the file takes seconds
         return f"/static/{name}?v={importlib.metadata.version('vl-convert-python')}"
     return f"/static/{name}?v={hashlib.sha256(_content(name).encode()).hexdigest()[:12]}"
 
@@ -154,6 +154,6 @@ _MAKERS = (
 
 
 def prepare() -> None:
-    """Generates the JavaScript libraries, so that the first page with charts need not wait. This takes seconds the
-    first time on a machine."""
+    """Generates the JavaScript libraries before the first page with charts needs them. When this is done for the first
+    time on a machine, it takes seconds."""
     _content("vega.js")

@@ -38,8 +38,8 @@ _MOST_STEPS = 40
 
 
 Steps = dict[int, tuple[tuple[int, int], Sequence[Finding]]]
-"""Findings after each block, by block number. Each comes with the number of records and the stage from which it was
-computed."""
+"""Maps the number of each block to the findings after this block. The pair before the findings contains the number of
+records and the stage from which they were computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,8 @@ class ProgressCache:
         self._kept: dict[str, tuple[tuple[int, int], LabProgress]] = {}
         self._steps: dict[str, Steps] = {}
         self._next_s: dict[str, float] = {}
-        """Earliest time (monotonic clock) at which the progress of a lab is computed again for an open page."""
+        """For each lab, the earliest time (monotonic clock) at which its progress is computed again for an open
+        page."""
         self._lock = threading.Lock()
 
     def cached(self, directory: LabDirectory) -> tuple[tuple[int, int], LabProgress] | None:
@@ -69,11 +70,12 @@ class ProgressCache:
         return known
 
     def of(self, directory: LabDirectory, at_once: bool = True) -> tuple[tuple[int, int], LabProgress]:
-        """Returns the progress of a lab, after a state that changes whenever the progress changes. Raises InputError if
-        the lab cannot be read, and FailureError if its records do not match its plan.
+        """Returns a pair: a state that changes whenever the progress of the lab changes, and the progress itself.
+        Raises InputError if the lab cannot be read, and FailureError if its records do not match its plan.
 
-        `at_once`: whether changed progress is computed immediately. Otherwise, the result may be half a minute old (or
-        older for a large lab), so that open pages take little CPU time from the trials.
+        `at_once`: whether the progress is computed immediately if it has changed. If this is false, the result may be
+        half a minute old, or older for a large lab. Open pages use this, so that they take little CPU time from the
+        trials.
         """
         name, state = directory.path.name, changes(directory)
         with self._lock:
@@ -107,7 +109,7 @@ def _made(directory: LabDirectory, steps: Steps) -> LabProgress:
         )
     try:
         study = labs.study(directory, whole)
-    except (KeyError, ValueError, ArithmeticError) as error:  # a record belongs to an earlier plan
+    except (KeyError, ValueError, ArithmeticError) as error:  # e.g. a record of an earlier plan
         raise FailureError(f"lab {directory.path.name}", f"the records do not match the plan ({error})") from error
     known = cautions(replace(study, warnings=tuple(one for one in study.warnings if one.code != MISSING)))
     chart = _chart(lab, measured, steps)
@@ -177,7 +179,8 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | N
 
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
-    """Renders a row for each configuration, with a mark for each trial that ran or is planned."""
+    """Renders a chart of trials. It has a row for each configuration, and in the row a mark for each trial that ran or
+    is planned."""
     places = progress.by_place(records)
     blocks = sorted({trial.block for trial in lab.trials} | {block for _, block in places})
     cells = list(dict.fromkeys([setup.cell.name for setup in lab.all_setups if not setup.skipped]))

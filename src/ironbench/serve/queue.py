@@ -1,7 +1,7 @@
 """The queue of labs: files `queue/ID.json` and `queue/ID/NAME.toml` in a results directory.
 
-Once a second, a server checks which lab can start. The server may be killed at any moment: a started lab continues
-without it, and the next server finds the lab's process, or its exit status if it has ended.
+Once a second, a server checks whether the next lab can start. The server may be killed at any moment. A lab that it has
+started continues. The next server then finds the lab's process, or the exit status if the lab has ended.
 """
 
 from __future__ import annotations
@@ -52,15 +52,16 @@ _INTERRUPTED = 130
 _REFUTED = 4
 _SUSPECT = 3
 _KEPT = 200
-"""Maximum number of ended entries that are kept."""
+"""Maximum number of ended entries. The oldest ones are deleted."""
 _LOG_BYTES = 64 << 10
 SETTLED_NS = 50_000_000
-"""Upper bound for the resolution of a directory's modification time, in ns. Changes after this time change the
-modification time again."""
+"""Upper bound for the resolution of a directory's modification time, in ns. If a directory changes twice within this
+time, its modification time may change only once."""
 
 
 Begin = Callable[[QueueEntry, int], ProcessId]
-"""Function that starts the lab of an entry. The lab inherits the lock with this file descriptor."""
+"""Function that starts the lab of an entry. Its second argument is the file descriptor of a lock, which the lab
+inherits. It returns the lab's process."""
 
 
 class Queue:
@@ -80,7 +81,7 @@ class Queue:
         self._lock = contextlib.ExitStack()
         self._starts_labs = False
         self._blocked_by = ""
-        """Why the next entry could not start although its turn has come."""
+        """Why the next entry could not start although it is the first in the queue. Empty if nothing prevented it."""
         self._processes: list[Detached] = []
         self._threads, self._inside = threading.RLock(), False
         self._read: tuple[int, list[QueueEntry]] = 0, []
@@ -229,7 +230,8 @@ class Queue:
             self._write(replace(second, order=orders[1]))
 
     def starts_labs(self) -> bool:
-        """Returns whether this server is the one that starts labs. If no other server does, this server takes over."""
+        """Returns whether this server starts the labs of the queue. Only one server does so. If there is none, this
+        server takes over."""
         if not self._starts_labs:
             with contextlib.suppress(IronbenchError, OSError):
                 self._lock.enter_context(durable.held(self.folder / "lock", f"queue {self.folder}"))
@@ -310,8 +312,8 @@ class Queue:
         return ""
 
     def page_wait_reason(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
-        """Returns why an entry waits, for a page; never empty. The machine's measurement lock also detects measurements
-        for other results directories."""
+        """Returns for a page why an entry waits. The text is never empty. Unlike `wait_reason`, this function also
+        reports measurements for other results directories."""
         return self.wait_reason(entry, entries) or self._blocked_by or "starts now"
 
     def file(self, entry: QueueEntry) -> Path:
@@ -321,8 +323,8 @@ class Queue:
         return any(one.id == entry.after and one.state not in ENDED for one in entries)
 
     def _launch(self, entry: QueueEntry, lock: int) -> None:
-        # This code runs again if the disk was full or the server was killed, but the copy for the next night must be
-        # queued only once.
+        # The copy for the next night must be queued only once. This code may run again for the same entry if the disk
+        # was full or the server was killed.
         if entry.nightly and not entry.tries and not any(one.follows == entry.id for one in self.entries()):
             at = next_at(entry.nightly, self._now())
             self.put(QueueRequest(entry.name, self.text(entry), at, "", entry.nightly, entry.id))
@@ -370,15 +372,16 @@ class Queue:
         return replace(entry, state=FAILED, why=self._failure(entry) or f"exit code {status}", ended_at=now)
 
     def _failure(self, entry: QueueEntry) -> str:
-        """Returns why a lab failed: the error that ended the lab, or else the recorded cause of its last failed trial;
-        empty if neither is known."""
+        """Returns why a lab failed. This is the error that ended the lab. If it is unknown, returns the cause in the
+        record of the last failed trial. Returns "" if there is neither."""
         if error := failure_of(self._status(entry)):
             return error_text(error, self.results)
         records = Store(self._lab_directory(entry), Printer.silent()).all()
         return next((wording.cause(one) for one in reversed(records) if one.causes), "")
 
     def _rounds(self, entry: QueueEntry) -> int:
-        """Returns the number of rounds that were added to the lab of an entry; 0 if the entry itself adds no round."""
+        """Returns the number of rounds that were added to the lab of an entry so far. Returns 0 if the entry itself
+        does not add a round."""
         with contextlib.suppress(IronbenchError):
             declared = LabDirectory(self._lab_directory(entry)).declared() if entry.more else ()
             return sum(one.stage.added for one in declared)

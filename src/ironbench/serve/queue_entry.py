@@ -30,7 +30,7 @@ class QueueEntry(msgspec.Struct, frozen=True):
     more: int = 0
     """Number of blocks that the entry adds to the lab."""
     follows: str = ""
-    """Id of the nightly entry from which this entry was created for the next night."""
+    """If this entry was created as the next night's copy of a nightly entry, the id of that entry."""
     not_before: float = 0.0
     after: str = ""
     """Id of the entry that must end before this entry starts."""
@@ -47,8 +47,8 @@ class QueueEntry(msgspec.Struct, frozen=True):
     ended_at: float = 0.0
     tries: int = 0
     rounds: int = 0
-    """Number of rounds that had been added to the lab before this entry started. If the lab now has one more, this
-    entry's round was already added."""
+    """Number of rounds that had been added to the lab before this entry started. If the lab has more rounds now, this
+    entry has already added its round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def at_time(text: str) -> float:
     try:
         found = datetime.fromisoformat(text)
         at = found.timestamp()
-        moment(at)  # fails for a time outside the range that a page can show
+        moment(at)  # raises an error for a time that pages cannot show
     except (ValueError, OverflowError, OSError):
         raise InputError(f"time {text[:40]!r}", "is not a date and time", hint) from None
     if found.tzinfo is not None:

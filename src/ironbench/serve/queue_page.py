@@ -66,7 +66,8 @@ def state(queue: Queue) -> str:
 
 
 def _listed(entry: QueueEntry, begun: bool, words: str, actions: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
-    """Describes an entry for a list. `actions`: label, URL and confirmation text of each button."""
+    """Returns the fields of an entry for the template of a list. `actions`: the buttons of the entry, each with its
+    label, its URL and the question that the user must confirm."""
     what = f"{counted(entry.more, 'more block')} of {entry.lab}" if entry.more else entry.name
     what = f"resume {entry.lab}" if entry.resumes and not entry.more else what
     return {

@@ -28,8 +28,8 @@ class Results:
         # at every request.
         self.runs = Store(directory, Printer.silent())
         self._refreshed: set[str] = set()
-        """Names of labs (empty for runs) that this process has already checked. Their unreadable records are not read
-        again unless something changes."""
+        """Names of the labs that this process has already checked. The name "" stands for runs. Unreadable records of
+        these labs are not read again until their directory changes."""
         self._lock = threading.Lock()
 
     def index(self) -> Index:
@@ -82,7 +82,8 @@ class Results:
         return [row for _, row in self.index().rows(f"{_OF_RUNS} and label = ? {NEWEST}", name)]
 
     def newest_series(self, most: int) -> list[tuple[Listed, int]]:
-        """Returns the newest series of runs: the newest row of each series, and the number of its rows."""
+        """Returns the newest series of runs. Each is a pair of the newest row of the series and the number of its
+        rows."""
         index, latest = self.index(), "group by series order by max(started_at) desc limit ?"
         found = index.query(f"select series, count(*) from record where {_OF_RUNS} {latest}", most)
         newest = f"{_OF_RUNS} and series = ? {NEWEST} limit 1"
@@ -102,7 +103,7 @@ def error_text(error: IronbenchError, results: Path) -> str:
 def without_place(text: str, results: Path) -> str:
     """Shortens the paths of the results directory and of the data directory in a text to their last component."""
     places = [results]
-    with contextlib.suppress(IronbenchError):  # if the user has no home directory, there is no data directory
+    with contextlib.suppress(IronbenchError):  # a user without a home directory has none
         places.append(data_dirs.base())
     for path in places:
         for there in sorted({str(path.absolute()), str(path)} - {".", ""}, key=len, reverse=True):

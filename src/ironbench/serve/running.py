@@ -17,8 +17,8 @@ from ironbench.trial.drive import live
 from ironbench.trial.drive.live import LiveTrial
 
 ASKED_S = 10.0
-"""Seconds for which an experiment that was found counts as running while its process exists. The kernel's locks are not
-read more often, because this takes milliseconds."""
+"""Seconds between two checks of the kernel's locks, because reading them takes milliseconds. Between the checks, an
+experiment counts as running as long as its process exists."""
 _LOCKS = Path("/proc/locks")
 Locks = frozenset[tuple[str, str]]
 
@@ -36,7 +36,8 @@ class Experiment:
     file: Path | None = None
     """File that contains the state."""
     elsewhere: str = ""
-    """For a lab outside these results (`lab run --results DIR`): the name of the lab's directory."""
+    """Name of the lab's directory if the lab is in another results directory (`lab run --results DIR`). Empty for other
+    experiments."""
 
     @property
     def name(self) -> str:
@@ -95,8 +96,8 @@ def experiment(
 ) -> Experiment | None:
     """Finds a running lab by the name of its directory. Returns None if it is not running.
 
-    `held`: the result of `locks`, if the caller checks many labs. `process`: the process that is known to hold the
-    lock, if the lock need not be checked again.
+    `held`: result of `locks`. A caller that checks many labs passes it, so that the locks are read only once.
+    `process`: process that is known to hold the lab's lock. If it is given, the lock is not checked again.
     """
     directory = results.place(name)
     process = process or holder(directory / "lock", locks() if held is None else held)
@@ -106,8 +107,8 @@ def experiment(
 
 
 def _state(directory: Path, process: ProcessId) -> tuple[LiveTrial | None, Path | None]:
-    """Returns the state of a lab's current trial, and the file that contains it. A lab has only one series, so every
-    state file in its directory belongs to the lab."""
+    """Returns the state of the current trial of a lab, and the path of the file that contains this state. All state
+    files in the lab's directory belong to this lab, because a lab has only one series."""
     for path in directory.glob(".*.live"):
         if (state := live.read(path)) is not None and state.pid == process.pid:
             return state, path
@@ -141,8 +142,8 @@ def locks() -> Locks:
 
 
 def holder(lock: Path, held: Locks) -> ProcessId | None:
-    """Returns the process that holds a lock file (`durable.held`), according to the kernel's list of locks. An attempt
-    to take the lock is avoided, because it could succeed and block other programs."""
+    """Returns the process that holds a lock file (`durable.held`), according to the kernel's list of locks. The
+    function does not try to take the lock. If it succeeded, it would block other programs for a moment."""
     try:
         with lock.open("rb") as file:
             written, inode = file.read(32).decode(errors="replace").strip(), os.fstat(file.fileno()).st_ino

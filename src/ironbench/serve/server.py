@@ -26,8 +26,8 @@ from ironbench.serve.results import Results
 _PATIENCE_S = 2
 """Seconds for which open pages may delay the shutdown."""
 _READING_S = 5
-"""Maximum number of seconds that the start waits until records are indexed, so that the first page is as fast as later
-pages."""
+"""Maximum number of seconds that the start of the server waits for the index of records. If the index is complete, the
+first page is as fast as later pages."""
 
 
 def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
@@ -56,7 +56,7 @@ def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
         _keep_quiet(printer)
         try:
             config.load()
-        except OSError as error:  # ssl.SSLError is a subclass of OSError
+        except OSError as error:  # includes ssl.SSLError
             raise InputError(
                 "--tls-certificate",
                 f"cannot be used: {error.strerror or error}",
@@ -67,7 +67,7 @@ def run(directory: Path, policy: AccessPolicy, printer: Printer) -> int:
             printer.say("indexing many records for the first time; pages and the queue wait until this is finished")
         printer.data(policy.url())
         printer.say("open this address in a browser; Ctrl-C stops the server, but not the labs that it started")
-        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the usual way to stop the server
+        with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C stops the server and is no error
             _Server(config).run(sockets=[listener])
     return 0
 
@@ -102,7 +102,7 @@ def _listening(policy: AccessPolicy) -> connections.Listener:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((policy.address, policy.port))
-        listener.listen(128)  # a browser that connects immediately waits instead of being refused
+        listener.listen(128)  # early connections wait and are not refused
     except OSError as error:
         listener.close()
         hint = "choose another port, or 0 for any free port"

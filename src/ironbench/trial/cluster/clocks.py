@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 LEAD_NS = 30_000_000
-"""Nanoseconds between the announcement of the start and the start itself, in addition to the time that the announcement
-takes."""
+"""Nanoseconds between the arrival of the announcement at the workers and the start. The time that the announcement
+takes is added to this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ def offset(answers: Iterable[ClockReading]) -> Offset:
 
 
 def begin_ns(now_ns: int, offsets: Sequence[Offset]) -> int:
-    """Returns the earliest common start by this machine's clock. It is late enough for the slowest worker to receive
-    the announcement."""
+    """Returns the common start time for all workers, by this machine's clock. It is as early as possible, but late
+    enough for all workers to receive the announcement."""
     return now_ns + LEAD_NS + 4 * max((one.error_ns for one in offsets), default=0)
 
 
@@ -54,10 +54,11 @@ STEADY_NS = 100_000_000
 
 
 def jump(sent_ns: int, heard_ns: int, begin_ns: int, wait_ns: int) -> int:
-    """Returns by how much a clock was set since its offset was measured; 0 if the change is negligible.
+    """Returns by how many nanoseconds the other clock was set since its offset was measured. Returns 0 if the change is
+    negligible.
 
-    `sent_ns`, `heard_ns`: times of announcement and reply by this machine's clock. `wait_ns`: time until the start by
-    the other clock.
+    `sent_ns`: time at which the start was announced. `heard_ns`: time at which the reply arrived. Both are by this
+    machine's clock. `wait_ns`: time from the announcement to the start by the other clock.
     """
     latest, earliest = begin_ns - sent_ns + STEADY_NS, begin_ns - heard_ns - STEADY_NS
     return min(0, latest - wait_ns) or max(0, earliest - wait_ns)

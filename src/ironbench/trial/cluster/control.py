@@ -116,11 +116,13 @@ class Control:
         return self._child.alive()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # closing a socket has no effect while another thread is waiting for it
+        # `shutdown` wakes a thread that waits for the socket. Closing the socket would not.
+        with contextlib.suppress(OSError):
             self._child.socket.shutdown(socket.SHUT_RDWR)
         started = {*self._started, *processes.below(self._child.pid)}
         self._child.stop(_STOP_S)
-        for one in started:  # normally ended by the child's second process (`ray_child`), unless that was killed
+        # The child's second process (`ray_child`) ends these processes. It may have been killed itself.
+        for one in started:
             one.signal(signal.SIGKILL)
 
     def start_workers(self, count: int, fewer: bool = False) -> None:
@@ -148,8 +150,8 @@ class Control:
         return self._next(_START_S)[0]
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
-        """Copies rows. Returns `rows`, `bytes`, `connections`, `elapsed_s`, `memory_bytes` of each worker, and `lost`:
-        the error if a worker was lost."""
+        """Copies rows. Returns a dict with `rows`, `bytes`, `connections`, `elapsed_s`, and `memory_bytes` of each
+        worker. If a worker was lost, `lost` contains the error."""
         self._child.tell({"ask": "load", "plan": plan})
         counts: list[list[int]] = []
         while True:

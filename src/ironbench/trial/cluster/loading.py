@@ -16,8 +16,8 @@ _LOOK_S = 0.5
 
 
 def connections(hosts: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Returns the number of connections of each worker: one for each CPU, divided among workers on the same machine,
-    and at least one."""
+    """Returns the number of connections of each worker. A machine has one connection for each CPU. These are divided
+    among the workers on the machine, but each worker has at least one."""
     boots = [one["boot"] for one in hosts]
     return [max(1, min(MOST_CONNECTIONS, one["cpus"] // boots.count(one["boot"]))) for one in hosts]
 
@@ -25,9 +25,11 @@ def connections(hosts: Sequence[Mapping[str, Any]]) -> list[int]:
 def shared(
     workers: Sequence[Any], slots: Sequence[int], plan: Mapping[str, Any], look: Callable[[], None]
 ) -> dict[str, Any]:
-    """Copies all remaining pieces of the plan. Returns an error to be raised, or an empty dict.
+    """Copies all remaining pieces of the plan. If copying fails, returns the error, which the caller must raise.
+    Otherwise, returns an empty dict.
 
-    `slots`: connections of each worker. `look`: is called regularly and raises an exception if a worker was lost.
+    `slots`: number of connections of each worker. `look`: function that is called regularly. It raises an exception if
+    a worker was lost.
     """
     import ray
 
@@ -35,7 +37,8 @@ def shared(
 
     generator, done = (json.dumps(plan[name]).encode() for name in ("generator", "done"))
     waiting = deque(_core.cut_rows(generator, sum(slots), done))
-    # One connection of every worker is used before the second of any worker, so that all workers start at once.
+    # The list contains the first connection of every worker, then the second of every worker, and so on. All workers
+    # therefore start at once.
     free = deque(worker for turn in range(max(slots)) for worker, most in enumerate(slots) if turn < most)
     running: dict[Any, int] = {}
     looked_s = 0.0

@@ -39,8 +39,8 @@ class WorkerResult:
 def driven(
     results: Sequence[WorkerResult], load: Load, seen: Mapping[str, Any], began_ns: int, lost: str, started: str
 ) -> Driven:
-    """Returns the merged result of all workers that returned a result. `seen`: samples of observers on this machine.
-    `lost`: why the other workers have no result."""
+    """Merges the results of all workers that returned a result. `seen`: samples of observers on this machine. `lost`:
+    why the other workers returned no result."""
     from ironbench import _core
 
     whole = _core.DriveResult.merged([result.data for result in results])
@@ -95,8 +95,8 @@ def in_words(workers: Sequence[WorkerPart], load: Load) -> str:
 
 
 def second(each: Sequence[Second]) -> Second:
-    """Merges the same second of all workers. The total variance is the variance within each worker around the worker's
-    mean, plus the variance of these means."""
+    """Merges the same second of all workers. Returns the second for all workers together. The variance of all response
+    times is the mean of the variances within the workers, plus the variance of the workers' means."""
     done = sum(one[1] for one in each)
     some = [one for one in each if one[1]]
     mean = sum(one[1] * one[3] for one in some) / done if done else math.nan
@@ -128,8 +128,8 @@ def _worker(result: WorkerResult, summary: Mapping[str, Any], response: Any, sta
 
 
 def _start_s(result: WorkerResult, summary: Mapping[str, Any]) -> float:
-    """Returns the start of a worker's window by this machine's clock. Machines that share a kernel share its clock, so
-    the start is exact."""
+    """Returns the start of a worker's window by this machine's clock. If the worker uses the same clock, because it
+    runs on the same kernel, the start is exact."""
     offset_ns = 0 if result.clock["same"] else result.clock["offset_ns"]
     return float(summary["started_unix_s"]) - offset_ns / 1e9
 

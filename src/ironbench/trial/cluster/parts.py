@@ -35,8 +35,8 @@ def server(target: Mapping[str, Any]) -> Server:
 
 
 def require_common(known: Mapping[str, Any], away: Sequence[str]) -> None:
-    """Raises InputError if the address means a different server, or none, on other machines. `away`: names of these
-    machines."""
+    """Raises InputError if the server's address is valid only on this machine. On the other machines, the same address
+    would mean another server or no server. `away`: names of the other machines."""
     path, host = known.get("socket"), str(known.get("host") or "/")
     if not away or not (path or host.startswith("/") or _is_loopback(host)):
         return
@@ -72,7 +72,8 @@ def cut(plan: bytes, workers: int) -> list[bytes]:
         part = {
             **whole,
             "clients": share,
-            # All parts have the same number of threads, because a thread's number identifies its part of the schedule.
+            # All parts must have the same number of threads, because the number of a thread selects its part of the
+            # schedule.
             "threads": min(whole["threads"], *shares),
             "schedule": schedule,
             "observers": [],

@@ -1,11 +1,14 @@
 """The child process that uses Ray, so that Ray's threads and exit handlers are not in the experiment's process.
 
-The child starts a private cluster on this machine or joins a running cluster, and executes the parent's requests with
-one actor per worker. There are two processes. One uses Ray. The other waits until the first one or the parent has
-ended, and then ends every remaining process at once, regardless of Ray.
+The child starts a private cluster on this machine or joins a running cluster. It executes the parent's requests with
+one actor per worker.
 
-Messages from the parent: `begin` (once), `workers`, `reach`, `load`, `drive`; `stop` while a trial is running. The
-reply to each is a sequence of messages, the last of which contains `over` or an error.
+There are two processes. The first one uses Ray. The second one waits until the first one or the parent has ended. It
+then ends all remaining processes at once, without the help of Ray.
+
+The parent sends these messages: `begin` (once), `workers`, `reach`, `load` and `drive`. While a trial is running, it
+may also send `stop`. The child replies to each message with one or more messages. The last one contains `over` or an
+error.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from ironbench.trial.cluster.ray_workers import CLUSTER_S, LOST_S, RayWorkers, f
 from ironbench.trial.cluster.worker import BOOT
 
 LATE_S = 30.0
-"""Maximum seconds between the time when the first worker becomes ready and the time when the last one does."""
+"""When the first worker is ready, the others must also become ready within this number of seconds."""
 _ENDED = frozenset({"done", "aborted", "refused"})
 """Phases of a worker that no longer runs transactions."""
 _LOOK_S = 0.2
@@ -72,7 +75,8 @@ def _end_with(owner: int, driver: int) -> NoReturn:
 def _end_all() -> None:
     """Ends every process below this one."""
     deadline, none = time.monotonic() + 5.0, 0
-    # When a process ends, its children become children of this process. A scan at this moment may miss them.
+    # When a process ends, its children become children of this process. A scan at this moment may miss them, so three
+    # scans must find no process.
     while none < 3 and time.monotonic() < deadline:
         left = processes.below(os.getpid())
         for one in left:
@@ -145,7 +149,7 @@ class _RayChild:
         return found
 
     def _load(self, plan: dict[str, Any]) -> None:
-        """Loads data, and regularly reports how much the workers have copied."""
+        """Loads data with the workers. Regularly reports to the parent how much they have copied."""
         slots = loading.connections(self._pool.hosts)
         began_s = time.monotonic()
 
@@ -156,7 +160,7 @@ class _RayChild:
             ended = loading.shared(self._pool.workers, slots, plan, look)
         except _LostError as error:
             ended = {"lost": str(error)}
-        # The 300 MB of text from which rows are cut are freed when the processes end.
+        # The workers are stopped to free memory. Each of them holds 300 MB of text from which rows are made.
         self._pool.stop_all()
         elapsed_s = time.monotonic() - began_s
         answer(self._parent, {"over": True, "connections": sum(slots), "elapsed_s": elapsed_s, **ended})
@@ -241,9 +245,8 @@ class _RayChild:
             sent_ns = time.time_ns()
             theirs_ns = int(ray.get(worker.now.remote(), timeout=LOST_S))
             heard_ns = time.time_ns()
-            answer(
-                self._parent, {"asked": True}
-            )  # reports that this process is alive, because the requests may take long if packets are lost
+            # The requests may take long if packets are lost. The message shows the parent that this process is alive.
+            answer(self._parent, {"asked": True})
             return ClockReading(sent_ns, theirs_ns, heard_ns)
 
         try:
@@ -252,16 +255,16 @@ class _RayChild:
             raise _LostError(f"a worker was lost while the clocks were compared: {first_line(error)}") from None
 
     def _hand_over(self, offsets: list[Offset], lost: str) -> None:
-        """Sends the results of all workers that have a result. If a worker was lost, the results of the other workers
-        are partial."""
+        """Sends the result of each worker that has one to the parent. If a worker was lost, the other workers are
+        stopped early, and their results are partial."""
         if lost:
             self._end_rest()
         missing = set(range(len(self._pool.workers)))
         for number, (found, data) in self._results(lost):
             missing.discard(number)
             known = offsets[number] if offsets else Offset(0, 0)
-            # Processes on one kernel have the same clock, unless the clock was changed for one of them, for example by
-            # libfaketime. A difference larger than the measurement error shows this.
+            # Processes on the same kernel have the same clock. An exception is a process whose clock was changed, for
+            # example by libfaketime. In this case, the measured offset is larger than its error.
             same = (
                 self._pool.hosts[number]["boot"] == Path(BOOT).read_text().strip() and abs(known.ns) <= known.error_ns
             )
@@ -273,7 +276,7 @@ class _RayChild:
         answer(self._parent, {"over": True, "lost": lost})
 
     def _end_rest(self) -> None:
-        """Stops the workers that still answer, and waits briefly for their results."""
+        """After a worker was lost, stops the workers that still answer, and waits briefly for their results."""
         import ray
 
         deadline = time.monotonic() + 2.0

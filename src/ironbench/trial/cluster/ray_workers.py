@@ -17,7 +17,8 @@ from ironbench.words import counted
 LOST_S = 5.0
 """Seconds without an answer after which a worker counts as lost."""
 _AT_ONCE = MOST_CONNECTIONS + 8
-"""Number of concurrent calls of a worker: pieces that it copies, and status requests."""
+"""Maximum number of calls that a worker executes at the same time. These are pieces that it copies, and requests for
+its status."""
 _PATIENCE_S = 5.0
 _JOINED = "start it with `ray start` on each machine, including this one: see docs/how/many-machines.md"
 CLUSTER_S = 20.0
@@ -27,7 +28,7 @@ _STORE_BYTES = 80 << 20
 _SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-    "RAY_memory_monitor_refresh_ms": "0",  # leave OOM handling to the kernel
+    "RAY_memory_monitor_refresh_ms": "0",  # only the kernel handles out of memory
     "RAY_enable_metrics_collection": "0",
     "RAY_DEDUP_LOGS": "0",
 }
@@ -49,11 +50,8 @@ class RayWorkers:
         """Starts a private cluster, or joins the requested cluster. Raises InputError."""
         os.environ |= _SETTINGS | {"PYTHONPATH": os.pathsep.join(asked["packages"])}
         self._address = asked["address"]
-        for name in (
-            "http_proxy",
-            "https_proxy",
-            "all_proxy",
-        ):  # gRPC would use these proxies within the cluster
+        # Without this, gRPC would use the proxies for connections within the cluster.
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
             os.environ.pop(name, None)
             os.environ.pop(name.upper(), None)
         if self._address:
@@ -102,7 +100,7 @@ class RayWorkers:
             raise InputError(asked["written"], cause, same if "ersion" in cause else _JOINED) from None
 
     def machines(self) -> int:
-        """Returns the number of machines that can run a worker."""
+        """Returns the number of machines of the cluster that have a CPU for a worker."""
         import ray
 
         nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]

@@ -72,7 +72,7 @@ class Worker:
         return ""
 
     def begin(self, plan: bytes) -> None:
-        """Connects the clients of the worker's part. `start` starts them."""
+        """Connects the clients of this worker. They begin at the time that `start` sets."""
         from ironbench import _core
 
         progress = _core.Progress()
@@ -80,7 +80,7 @@ class Worker:
         threading.Thread(target=self._drive, args=(plan, progress), daemon=True).start()
 
     def start(self, unix_ns: int) -> int:
-        """Sets the start to `unix_ns` by the local clock. Returns the nanoseconds until then."""
+        """Sets the start time of the trial, by the local clock. Returns the number of nanoseconds until the start."""
         if self._progress is not None:
             self._progress.begin_at(unix_ns)
         return unix_ns - time.time_ns()
@@ -90,8 +90,8 @@ class Worker:
             self._progress.stop()
 
     def state(self) -> tuple[str, float, int, int, list[tuple[float, int, int, float, float]]]:
-        """Returns the progress, including only new seconds. The phase is `refused` if the trial could not start, and
-        `aborted` if an error ended it."""
+        """Returns the progress of the trial. Its list of seconds contains only those that were not returned before. The
+        phase is `refused` if the trial could not start, and `aborted` if an error ended it."""
         progress = self._progress
         if progress is None or self._refused:
             return "refused", 0.0, 0, 0, []
@@ -104,16 +104,17 @@ class Worker:
         return phase, progress.elapsed_s, progress.transactions, progress.errors, passed
 
     def result(self) -> tuple[dict[str, Any], bytes]:
-        """Returns an error to be raised, or /proc/stat at both ends of the window, and the encoded result."""
+        """Returns /proc/stat at both ends of the window, and the encoded result. If the trial failed, returns the error
+        instead, which the caller must raise, and no result."""
         if self._refused or self._result is None:
             return self._refused, b""
         return {name: raw.decode() for name, raw in self._stat.items()}, self._result.to_bytes()
 
     def load(self, plan: bytes) -> dict[str, Any]:
-        """Copies, over a separate connection, the pieces that a load plan names. Returns an error to be raised, or an
-        empty dict.
+        """Copies the pieces that a load plan names over a separate connection. If copying fails, returns the error,
+        which the caller must raise. Otherwise, returns an empty dict.
 
-        Several threads call this method. The text from which rows are cut is created only once.
+        Several threads may call this method at the same time. The text from which rows are made is created only once.
         """
         from ironbench import _core
 
@@ -153,7 +154,7 @@ class Worker:
             result = _core.drive(plan, progress)
         except IronbenchError as error:
             result, self._refused = None, encode_error(error)
-        except Exception as error:  # any error must be reported where the trial is controlled
+        except Exception as error:  # every error must reach the experiment
             result, self._refused = None, encode_error(FailureError("worker", f"{type(error).__name__}: {error}"))
         over.set()
         watch.join()

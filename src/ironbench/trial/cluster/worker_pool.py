@@ -80,7 +80,7 @@ class WorkerPool:
             seen = sampling.end()
         if lost:
             self.printer.say(f"  {lost}")
-            self.close()  # Ray itself may be broken
+            self.close()  # Ray may no longer work, so it is started again
         if not found:
             raise FailureError("workers", lost or "no worker returned a result")
         return merge.driven(found, load, seen, sampling.began_ns, lost, started)
@@ -125,7 +125,7 @@ class WorkerPool:
         try:
             self._control.start_workers(load.workers, load.fewer_workers)
         except BaseException:
-            self.close()  # the control process has ended because of the error
+            self.close()  # after an error, the control process has ended
             raise
         return self._control
 
@@ -143,7 +143,8 @@ class WorkerCopiers:
 
     @property
     def here(self) -> int:
-        """Number of workers on this machine: at most one on a cluster, where each worker has a separate machine."""
+        """Maximum number of workers on this machine. On a cluster, each worker has a separate machine, so there is at
+        most one."""
         return 1 if self._load.cluster else self._load.workers
 
     def begin(self, target: dict[str, Any]) -> None:
