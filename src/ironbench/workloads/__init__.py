@@ -1,8 +1,6 @@
-"""Workloads. Packages in this folder that define `WORKLOAD` are found by scanning, so a new workload changes only one
-folder.
-
-A workload whose result is not a throughput also needs metrics in the catalogue and, for reports and comparisons, a
-module in `report` whose `Presentation` is listed in `_known` of `report/presentation.py`.
+"""Workloads. Each package in this folder that defines `WORKLOAD` is a workload. To add a workload, only a package is
+needed. If its result is not a throughput, it also needs metrics in the catalogue, and a `Presentation` for reports,
+which `_known` in `report/presentation.py` lists.
 """
 
 from __future__ import annotations
@@ -54,17 +52,15 @@ def get(name: str) -> Workload:
 
 
 def _tests(name: str) -> tuple[str, ...]:
-    """Returns the values of a workload's option `test`."""
+    """Returns the possible values of a workload's option `test`."""
     workload = find(name)
     return next((one.choices for one in workload.options if one.name == "test"), ()) if workload else ()
 
 
 def compared(choice: Choice) -> Choice:
-    """Returns the choice in a form that is equal for equal work, regardless of where its files are.
-
-    Scripts and the user's own data are compared by their contents, and the order of scripts does not matter. Other
-    files are compared by their names. Options that do not change the work are ignored. If the workload is unknown, all
-    options are compared.
+    """Returns a form of the choice for comparisons. It is equal for choices of the same work, even if their files have
+    different paths. It contains digests of scripts and of the user's own data, but only the names of other files. The
+    order of scripts does not matter. Options that do not change the work are left out, unless the workload is unknown.
     """
     choice = replace(_by_contents(choice), data=_data(choice.data))
     workload = find(choice.workload)
@@ -90,5 +86,5 @@ def _by_contents(choice: Choice) -> Choice:
 
 
 def _data(data: OwnData | None) -> OwnData | None:
-    """Replaces the user's own data with the content key of the data."""
+    """Returns data that contain only the key of their contents. Returns None if the data are not imported."""
     return OwnData(template=data.key) if data is not None and data.imported else None

@@ -21,7 +21,7 @@ from ironbench.model.work import Outcome, Work
 from ironbench.workloads.fixed_rows import FixedRows
 
 SCRIPT_FIGURES = ("throughput", "failed", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
-"""Metrics that a record contains for each script if there are several scripts. The list is short, to keep records
+"""Metrics that a record contains for each script, if the workload has several. The list is short, so that records stay
 small."""
 PGBENCH_PROTOCOL = "simple"
 """Default protocol of pgbench (`-M`; PostgreSQL 18 documentation, pgbench). With this protocol, the server receives
@@ -53,12 +53,12 @@ class Option:
     """Whether the option has no effect on the measured work. Trials that differ only in such an option did the
     same work."""
     path: Literal["", "file", "directory", "directories"] = ""
-    """Kind of path that the value contains; `directories` is a comma-separated list. In a lab file, relative paths
-    start at the directory of the lab file. The path of a directory is part of the work; for a file, only its name
-    is."""
+    """Kind of path, if the value is a path. `directories` means a comma-separated list of directories. In a lab file,
+    paths are relative to the directory of the lab file. Two trials do the same work if they use files with the same
+    name, or directories with the same path."""
     words: Mapping[str, str] = field(default_factory=dict)
-    """For each of `choices`, its name in reports, such as `stored procedures` for `true`. Empty: reports show the
-    option and its value."""
+    """Name in reports of each value in `choices`, such as `stored procedures` for `true`. If there are no names,
+    reports show the option and its value."""
 
     def validated(self, text: str) -> str:
         """Returns the value in its normal form. Raises InputError that names the option, the value and the possible
@@ -75,7 +75,7 @@ class Option:
         except ValueError:
             kind = "a whole number" if self.whole else "a number"
             raise InputError(subject, f"{text!r} is not {kind}", self._range()) from None
-        if not self.lowest <= value <= self.highest:  # the condition also refuses NaN
+        if not self.lowest <= value <= self.highest:  # in this form, the condition also rejects NaN
             raise InputError(subject, f"{text} is out of range", self._range())
         return f"{value:d}" if isinstance(value, int) else f"{value:g}"
 
@@ -94,7 +94,7 @@ class Dataset:
     name: str
     """Name of the family of tables, such as `igen`. A database contains at most one dataset with each name."""
     key: str
-    """Key of the rows: datasets with the same key have the same rows. The key must change whenever the rows change."""
+    """Key of the rows. Datasets with the same key must have the same rows."""
     tables: tuple[str, ...]
     """Tables of the dataset, in an order in which they can be dropped."""
     schema: tuple[str, ...]
@@ -110,39 +110,39 @@ class Dataset:
     bytes: int
     """Approximate size including indexes, for the check of free space."""
     recognised: tuple[str, ...] = ()
-    """Queries, sent one after another, that all return true if the tables contain exactly these rows, whichever program
-    loaded the rows."""
+    """Queries that recognise tables with exactly these rows, even if another program loaded them. If all queries return
+    true, the tables are used."""
     prepared_by: str = ""
-    """Command of another program that loads tables which `recognised` accepts."""
+    """Command of another program that also loads these tables."""
     conditions: Callable[[Session, bool], Sequence[Check]] | None = None
-    """Function that checks all rows: after they were loaded (second argument: true), and before a run uses tables that
-    another program loaded and may have changed (false). Data that violate a condition are not used."""
+    """Checks all rows. It is called after loading, with true as the second argument. It is called with false before a
+    run uses tables that another program loaded and may have changed. Data that violate a condition are not used."""
     intact: str = ""
-    """Query that returns true as long as tables that ironbench loaded satisfy the conditions that every trial
-    preserves."""
+    """Query that returns true if the tables still satisfy the conditions which every trial preserves. Used for tables
+    that ironbench loaded."""
     fixed: tuple[FixedRows, ...] = ()
-    """Rows that no transaction of the workload changes. Before data are reused, these rows are compared with their
+    """Rows that no transaction of the workload changes. Before data are used again, these rows are compared with their
     state after loading."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Values that describe the dataset in messages, such as {"scale": "4"}."""
     entries: Pieces | None = None
-    """For a directory: function from the base DN to pieces of an LDIF. A piece contains whole entries; the first entry
-    is the root of all others."""
+    """For a directory: the entries as pieces of an LDIF, for a given base DN. A piece contains only whole entries. The
+    first entry is the root of all others."""
     roots: Callable[[str], tuple[str, ...]] | None = None
-    """For a directory: function from the base DN to the DNs of entries in the user's file whose parents are not in the
-    file."""
+    """For a directory: returns the topmost entries in the user's file, for a given base DN. They are the DNs whose
+    parents are not in the file."""
     line_of: Callable[[str, str], str] | None = None
-    """For a directory: function from a DN and an operation (`add`, `modify`, …) to file and line of that record; "" if
-    there is no such record."""
+    """For a directory: finds a record in the user's files by its DN and operation (`add`, `modify`, …). Returns its
+    file and line, or "" if there is no such record."""
     changes: Pieces | None = None
-    """For a directory: function from the base DN to pieces of an LDIF that are applied with LDAP operations after
-    `entries`."""
+    """For a directory: further records as pieces of an LDIF, for a given base DN. They are applied with LDAP operations
+    after the `entries` were loaded."""
     stranger: Callable[[str], tuple[str, str] | None] | None = None
-    """For a directory: function from the base DN to (file and line, DN) of the first change to an entry that the file
-    does not add."""
+    """For a directory: finds the first record in the user's file that changes an entry which the file does not add.
+    Returns its (file and line, DN) for a given base DN."""
     large: bool = False
-    """Whether the dataset is large. If so, a separate process generates the rows, so that its memory is freed before
-    anything is measured, and an interrupted load continues where it stopped."""
+    """Whether the dataset is large. If so, a separate process generates the rows, so that their memory is free before
+    anything is measured. If loading was interrupted, it continues where it stopped."""
 
 
 class Workload(ABC):
@@ -162,40 +162,41 @@ class Workload(ABC):
     a trial start from the data that another trial left behind (`ironbench.trial.load.restore`). The value has no
     meaning for read-only workloads."""
     starts_from_copy: bool = False
-    """Whether the data are restored before every trial. This is needed if a trial is a single operation of unknown
-    duration (`ironbench.trial.load.restore`)."""
+    """Whether the data are restored before every trial (`ironbench.trial.load.restore`). This is needed if a trial is a
+    single operation of unknown duration."""
     counts: tuple[str, str] = ("transaction", "transactions")
     """Name of the unit of work in reports, in the singular and the plural."""
     foreign: bool = False
-    """Whether the user wrote the scripts, so that it is not known in advance whether they write."""
+    """Whether the scripts are the user's. If so, it is not known in advance whether they write."""
     rights: tuple[str, ...] = ()
-    """Privileges that the role needs on an existing server in addition to creating the tables: names from
+    """Privileges that the role needs on an existing server, in addition to the privilege to create tables. Names from
     `engines.administration`."""
     scores: tuple[str, ...] = ("throughput",)
-    """Metrics by which systems are ranked, higher is better. The first metric that was measured is used. Empty if no
-    single number ranks systems."""
+    """Metrics by which systems are ranked. Higher values are better. The first metric that was measured is used. Empty
+    if no single number ranks systems."""
     script_figures: tuple[str, ...] = SCRIPT_FIGURES
     derived: str = ""
-    """Sentence that is shown with every result, for workloads that resemble a published benchmark."""
+    """Sentence that is shown with every result if the workload resembles a published benchmark."""
     drives: bool = False
     """Whether the workload has no scripts and drives itself, as described in `ironbench.model.work`."""
     honours: frozenset[str] = frozenset({"duration_s"})
-    """For a workload that drives itself: the fields of `Load` that it uses in addition to the seed."""
+    """Fields of `Load`, besides the seed, that have an effect on a workload which drives itself."""
     looks_before: bool = False
     """Whether `before` is called although the workload has no dataset."""
     own_length: bool = False
-    """Whether the workload determines the length of a trial, so that a budget does not change it."""
+    """Whether the workload determines the length of a trial. If so, a budget does not change the length."""
     caution: str = "script-caution"
     """Code of the note that contains the warnings about scripts."""
     usual_warmup_s: float = 5.0
-    """Warm-up in seconds if the user sets none."""
+    """Default warm-up in seconds."""
     usual_max_tries: int = 1
-    """Maximum number of tries of a transaction after serialization failures and deadlocks, if the user sets none."""
+    """Default for the maximum number of tries of a transaction. A transaction is tried again after a serialization
+    failure or a deadlock."""
     retries_duplicate_keys: bool = False
-    """Whether a transaction is also tried again after a duplicate key, if another transaction may have inserted the key
-    at the same time (`Traits.duplicate_key`)."""
+    """Whether a transaction is also tried again after a duplicate key. This applies only to errors that a concurrent
+    transaction can cause (`Traits.duplicate_key`)."""
     usual_protocol: str = Load().protocol
-    """Protocol with which statements are sent if the user sets none."""
+    """Default protocol for sending statements."""
 
     @property
     def engines(self) -> list[str]:
@@ -217,62 +218,63 @@ class Workload(ABC):
         return LEADING
 
     def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Returns the options that describe the work in reports. Two choices for which this method returns the same
-        options do the same work."""
+        """Returns the options that describe the work in reports. If this method returns the same options for two
+        choices, both do the same work."""
         return options
 
     def is_paced(self, options: Mapping[str, str]) -> bool:
-        """Returns whether each operation has a scheduled start, as in a recorded log. The throughput then follows from
-        the schedule, so it is not a peak, is not compared between systems, and does not follow the laws of closed
+        """Returns whether each operation has a scheduled start, as in a recorded log. If so, the throughput follows
+        from the schedule. It is not a peak, is not compared between systems, and does not follow the laws of closed
         loops."""
         return False
 
     def suited(self, load: Load, options: Mapping[str, str]) -> Load:
-        """Returns the load with the values that the work itself determines, unless the user set them. Raises
-        InputError."""
+        """Returns the load with values that the work determines, such as the number of clients. Values that the user
+        set are kept. Raises InputError."""
         return load
 
     def streams(self, options: Mapping[str, str]) -> tuple[int, str] | None:
-        """Returns the maximum number of concurrent streams, and their name; None if the clients of the load do the
-        work."""
+        """Returns the maximum number of concurrent streams, and their name. Returns None if the work is done by the
+        clients of the load."""
         return None
 
     def connections(self, clients: int, options: Mapping[str, str]) -> int:
-        """Returns the number of connections to the engine for this many clients. The number is larger if some
-        connections wait for others."""
+        """Returns how many connections to the engine this many clients need. Some workloads need additional connections
+        that wait for work of the clients."""
         return clients
 
     def rests(self, options: Mapping[str, str]) -> bool:
-        """Returns whether clients rest between transactions for a time that the workload determines."""
+        """Returns whether the workload itself determines pauses of clients between transactions."""
         return False
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
-        """Returns the scripts in the engine's dialect, with their weights; empty if the workload drives itself."""
+        """Returns the scripts in the engine's dialect, with their weights. Returns none if the workload drives
+        itself."""
         return []
 
     def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any] | None:
         """Returns the plan of work that the core does in place of scripts (`Work` in
-        crates/ironbench-python/src/drive.rs); None for scripts."""
+        crates/ironbench-python/src/drive.rs). Returns None if the workload has scripts."""
         return None
 
     def commands(self, options: Mapping[str, str]) -> Sequence[ScriptCommand]:
-        """Returns typical commands of work that does not consist of scripts. The engine reports plans of these
-        commands."""
+        """Returns typical commands if the work does not consist of scripts. The engine's plans of these commands are
+        recorded."""
         return ()
 
     def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
         """Returns the plan of the component that chooses the next script and sets its variables (`Chooser` in
-        crates/ironbench-python/src/drive.rs); None if scripts are chosen by weight."""
+        crates/ironbench-python/src/drive.rs). Returns None if scripts are chosen by weight."""
         return None
 
     def reconnect(self, options: Mapping[str, str]) -> int:
-        """Returns the number of requests after which a client reconnects; 0 means never. Only for workloads that need
-        `directory`."""
+        """Returns the number of requests after which a client reconnects. Returns 0 if clients never reconnect. Only
+        for workloads that need `directory`."""
         return 0
 
     def binds_back(self, options: Mapping[str, str]) -> bool:
-        """Returns whether clients of a directory that have bound as another user bind again as the DSN's user before
-        they continue."""
+        """Returns whether clients bind again as the DSN's user after they have bound as another user. Only for
+        workloads that need `directory`."""
         return False
 
     def in_parts(self, engine: str, options: Mapping[str, str]) -> bool:
@@ -290,7 +292,7 @@ class Workload(ABC):
         return usual if usual in engines.get(engine).traits.protocols else Load().protocol
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
-        """Returns the duration of a trial in seconds if the user sets none; None: until the work is done."""
+        """Returns the default duration of a trial in seconds. Returns None if a trial lasts until the work is done."""
         return USUAL_DURATION_S
 
     def resting_s(self, options: Mapping[str, str]) -> float:
@@ -300,38 +302,37 @@ class Workload(ABC):
     def expected_read_bytes(
         self, engine: str, options: Mapping[str, str], memory_bytes: int | None, cold: bool
     ) -> float:
-        """Estimates how many bytes a trial reads from the data device. Is called only if that device may be slow.
-
-        `cold`: whether caches are empty at the start. `memory_bytes`: limit for engine and page cache together, if
-        there is one.
+        """Estimates how many bytes a trial reads from the data device. Called only if this device may be slow. `cold`:
+        whether caches are empty at the start. `memory_bytes`: limit for the memory of engine and page cache together,
+        if there is one.
         """
         return 0.0
 
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
-        """Estimates the measured time of a trial without a duration, in seconds, for plans and budgets; None if
-        unknown."""
+        """Estimates the measured time in seconds of a trial that has no duration. Returns None if the time is unknown.
+        Used for plans and budgets."""
         return None
 
     def units(self, options: Mapping[str, str]) -> int | None:
-        """Returns the number of transactions in the core's work, over all clients; None if the load determines the
+        """Returns the total number of transactions in the core's work. Returns None if the load determines the
         number."""
         return None
 
     def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        """Returns the metrics that only this workload has (catalogue/metrics.toml) and that its trials will contain:
-        name → parts, such as `profile=…`, or "" for the whole. Empty if not known in advance. Is called only for labs,
-        before anything starts."""
+        """Returns the metrics of this workload's own (catalogue/metrics.toml) that its trials will contain. The key is
+        the name. The values are the metric's parts, such as `profile=…`, or "" for the whole. Returns nothing if the
+        metrics are not known in advance. Called only for labs, before anything starts."""
         return {}
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
         """Raises InputError if this workload does not support this system or load. Has no side effects."""
         if not self.drives:
             return
-        # `on_error` is set, because the default of the field is for old records and differs from the user's default.
+        # The user's default for `on_error` is "stop". The default of the field differs, because it is for old records.
         usual = Load(on_error="stop")
         for one in fields(Load):
             kept = one.name in self.honours or one.name in ("seed", "duration_s")
-            # A trial with a zero-latency client sets `threads` itself.
+            # With a zero-latency client, ironbench sets `threads`, not the user.
             kept |= one.name == "threads" and "client" in system.ideal
             if not kept and getattr(load, one.name) != getattr(usual, one.name):
                 names = {"rate_share": "rate", "warmup_auto": "warmup", "curve": load.curve.of if load.curve else ""}
@@ -353,7 +354,7 @@ class Workload(ABC):
         return self.stable
 
     def chooses_new_keys(self, options: Mapping[str, str]) -> bool:
-        """Returns whether a trial chooses, when it starts, the keys that it will insert. Another trial that runs on the
+        """Returns whether a trial determines at its start which keys it will insert. If so, two trials that run on the
         same data at the same time would insert the same keys."""
         return False
 
@@ -368,7 +369,7 @@ class Workload(ABC):
         return True
 
     def dataset(self, engine: str, options: Mapping[str, str]) -> Dataset | None:
-        """Returns the tables that the workload needs; None if it needs none."""
+        """Returns the tables that the workload needs. Returns None if it needs none."""
         return None
 
     def content_key(self, engine: str, options: Mapping[str, str]) -> str:
@@ -384,12 +385,13 @@ class Workload(ABC):
         return dataset.bytes if dataset else 0
 
     def needs_untouched(self, session: Session, options: Mapping[str, str]) -> bool:
-        """Returns whether the next trial needs the data in their original state, which earlier trials have changed."""
+        """Returns whether the next trial needs the data in their original state, but earlier trials have changed
+        them."""
         return False
 
     def set_up(self, session: Session, options: Mapping[str, str]) -> None:
-        """Creates what the scripts need in addition to the tables, such as stored procedures, unless it exists. Is
-        called before each trial, before caches are warmed. Raises InputError or FailureError."""
+        """Creates objects that the scripts need in addition to the tables, such as stored procedures. Existing objects
+        are kept. Called before each trial, before caches are warmed. Raises InputError or FailureError."""
         return
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
@@ -405,12 +407,12 @@ class Workload(ABC):
     def measured(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> Mapping[str, float]:
-        """Measures additional metrics right after a complete trial, by catalogue name."""
+        """Measures additional metrics right after a complete trial. The keys are names in the catalogue."""
         return {}
 
     def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
-        """Returns additional metrics by catalogue name, and notes for the reader in addition to those already
-        `seen`."""
+        """Returns additional metrics, and additional notes for the reader. The keys of metrics are names in the
+        catalogue. `seen`: notes that the trial already has."""
         return {}, ()
 
     def fits(self, system: System, choice: Choice) -> None:
@@ -421,8 +423,8 @@ class Workload(ABC):
         return
 
     def identified(self, choice: Choice, engine: str) -> Choice:
-        """Returns the choice with option values as the engine interprets them, and with digests of the files that the
-        options name, because files may change. Raises InputError if a file cannot be read."""
+        """Returns the choice with option values as the engine interprets them. Adds digests of the files that options
+        name, so that later changes of a file are noticed. Raises InputError if a file cannot be read."""
         return choice
 
     def compile(self, engine: str, choice: Choice, protocol: str) -> Mapping[str, Sequence[str]]:
@@ -451,18 +453,18 @@ class Workload(ABC):
         return scripts, list(variables.items())
 
     def where(self, system: System) -> str:
-        """Returns a sentence about the database in which the workload runs, if the user should know it; otherwise
-        ""."""
+        """Returns a sentence about the database in which the workload runs. Returns "" if there is nothing that the
+        user should know."""
         return ""
 
 
 def checked(name: str, expected: object, actual: object, passed: bool | None = None) -> Check:
-    """Returns a check that passes if both values are equal, unless `passed` is given."""
+    """Returns a check of two values. It passes if they are equal, or if `passed` is given, according to `passed`."""
     return Check(name, expected == actual if passed is None else passed, str(expected), str(actual))
 
 
 def number(value: str | None) -> int:
-    """Converts a count or sum as printed by the engine; NULL (the sum over no rows) becomes 0."""
+    """Converts a count or sum from the engine's output to a number. NULL, which is the sum over no rows, becomes 0."""
     return int(value) if value is not None else 0
 
 

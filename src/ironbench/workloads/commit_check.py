@@ -36,19 +36,19 @@ PER_TABLE = 8
 """Number of commits of autovacuum per table. A vacuum commits when it starts, after truncating the table, and after
 storing the result; an analyze commits once."""
 PER_ROUND = 12
-"""Number of commits per round of autovacuum: three workers (autovacuum_max_workers) connect, list the tables, find none
-to process, and end."""
+"""Number of commits per round of autovacuum. In a round, three workers (autovacuum_max_workers) connect, list the
+tables, find none to process, and end."""
 OBSERVED_PER_S = 100
 SETTLE_S = 2.0
-"""Seconds that backends have to end after their clients have disconnected."""
+"""Maximum time in seconds to wait until backends have ended after their clients disconnected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """A reading of the server's commit counter."""
+    """Values of the server's commit counter and related counters at one time."""
 
     server: int | None
-    """Number of commits that the server has counted; None if the engine has no such counter."""
+    """Number of commits that the server has counted. None if the engine has no such counter."""
     own: int = 0
     """Number of commits of the session that reads the counter."""
     maintained: int = 0
@@ -66,9 +66,10 @@ class Commits:
 
 
 def commits_check(session: Session, before: Commits, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Returns one check, or none if the engine has no commit counter or if the trial contained a power cut."""
+    """Returns a check of the number of commits. Returns nothing if the engine has no commit counter, or if the trial
+    contained a power cut."""
     if before.server is None or summary.get("power_cut"):
-        # After an unclean shutdown, all counters of the server start at zero (PostgreSQL 18 documentation, 27.2).
+        # After an unclean shutdown, all counters of the server start at zero again (PostgreSQL 18 documentation, 27.2).
         return ()
     wait_for_clients(session)
     now = Commits.read(session)
@@ -82,10 +83,9 @@ def commits_check(session: Session, before: Commits, summary: Mapping[str, Any])
 
 
 def _allowance(summary: Mapping[str, Any], maintained: int, rounds: float) -> int:
-    """Returns an upper bound of commits that are not transactions of the trial.
-
-    `maintained`: tables that autovacuum processed or whose commits it reported. `rounds`: rounds of autovacuum between
-    the two readings. The clock of autovacuum continues while the system of a slice is paused.
+    """Returns how many commits at most are not transactions of the trial. `maintained`: number of tables that
+    autovacuum processed, or whose commits it reported. `rounds`: number of rounds of autovacuum between the two
+    readings. Autovacuum's interval also includes pauses of an interleaved system.
     """
     seconds = float(summary["elapsed_s"]) + float(summary.get("warmup_s", 0.0)) + SETTLE_S
     observed = OBSERVED_PER_S * seconds if "observer_commits" not in summary else 0.0
@@ -93,8 +93,7 @@ def _allowance(summary: Mapping[str, Any], maintained: int, rounds: float) -> in
     connections = int(summary["clients"]) + int(summary.get("waiting_clients", 0))
     connections += int(summary.get("connections_lost", 0)) + int(summary.get("observer_connections", 0))
     if again := int(summary.get("reconnects", 0)):
-        # `reconnects` covers only the measured time. Clients are assumed to reconnect as often per transaction during
-        # the warm-up.
+        # `reconnects` covers only the measured time. The warm-up is assumed to have as many reconnects per transaction.
         connections += math.ceil(again * int(summary["commits"]) / max(1, int(summary["transactions"]))) + connections
     return int(observed + PER_TABLE * maintained + PER_ROUND * (1 + rounds) + connections)
 

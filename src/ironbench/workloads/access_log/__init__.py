@@ -23,9 +23,9 @@ from ironbench.workloads.directory import counts, entries, entry_password
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]+")
 _LETTERS = "[a-z]{20}"
-"""Pattern of the random text that replaces values, because access logs do not contain values."""
+"""Pattern of random text. It replaces attribute values, which access logs do not contain."""
 _MANY = 10_000_000
-"""Number of entries that is assumed for an existing directory of unknown size, to compute the time limit of counts."""
+"""Assumed number of entries of a directory, for the time limit of a search that counts them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class _Replay:
 
     operations: tuple[str, ...]
     clients: tuple[tuple[tuple[int, int, bool], ...], ...]
-    """For each client: its operations in the form that crates/ironbench-core/src/drive/ldap/replay.rs expects."""
+    """Operations of each client, in the form that crates/ironbench-core/src/drive/ldap/replay.rs expects."""
     left_out: Mapping[str, int]
     length_s: float
 
@@ -142,8 +142,8 @@ class AccessLog(Workload):
         return {"kind": "replay", "operations": operations, "clients": made.clients}
 
     def binds_back(self, options: Mapping[str, str]) -> bool:
-        """Returns whether clients bind again as the user of the DSN before changes. This is necessary if binds are
-        replayed, because no other user may change a directory that ironbench started."""
+        """Returns whether clients bind again as the user of the DSN before each change. If binds are replayed, clients
+        are bound as other users, who may not change a directory that ironbench started."""
         return options["binds"] == "password" and options["changes"] != "skip"
 
     def is_paced(self, options: Mapping[str, str]) -> bool:
@@ -266,8 +266,8 @@ def _made(stamp: tuple[int, int], path: str, speed: str, suffix: str, binds: str
 
 
 def _text(one: LoggedOperation, suffix: str, binds: str, changes: str) -> tuple[str, str]:
-    """Returns the operation in script form, with a newline in place of the password, and the reason why the operation
-    is not replayed. One of the two is ""."""
+    """Converts the operation to the syntax of scripts. In place of the password is a newline. Returns ("", reason) if
+    the operation is not replayed, and otherwise (text, "")."""
     if not one.succeeded:
         return "", "operations without a result in the log" if one.code is None else "operations that failed originally"
     dn = _name(one.dn, suffix)
@@ -308,7 +308,7 @@ def _change(one: LoggedOperation, dn: str, suffix: str) -> tuple[str, str]:
 
 
 def _name(dn: str, suffix: str) -> str:
-    """Replaces the suffix of a DN with a trailing comma, which the core completes with the base DN."""
+    """Removes the suffix of a DN. The result ends with a comma, to which the core appends the base DN."""
     if suffix and dn.lower() == suffix.lower():
         return ","
     if suffix and dn.lower().endswith(f",{suffix.lower()}"):

@@ -22,18 +22,18 @@ _OTHERS = {
     b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
     b"PK\x03\x04": ("zip", "unzip"),
 }
-"""For the first bytes of a file in another compression format, the name of the format, and the program that
-decompresses it."""
+"""Compression formats other than gzip. The key is the first bytes of a file. The value is the name of the format, and
+the program that decompresses it."""
 _COMPOSE = re.compile(r"^[\w.-]+ +\| ")
-"""Pattern of the prefix that `docker compose logs` adds to each line: the name of the container."""
+"""Pattern of the container's name, which `docker compose logs` writes at the start of each line."""
 _MICROSECONDS = re.compile(r"[0-9]{1,17}")
 _LONGEST_LINE = 1 << 20
 
 
 @contextmanager
 def opened(path: str) -> Iterator[Iterator[str]]:
-    """Yields the lines of the log itself, including line ends. Raises OSError, and InputError for other compression
-    formats."""
+    """Yields the lines of the log with their line ends, but without prefixes of the journal or a container runtime.
+    Raises OSError. Raises InputError if the file is compressed in another format than gzip."""
     with Path(path).open("rb") as file:
         first = file.read(8)
         for mark, (kind, undo) in _OTHERS.items():
@@ -57,8 +57,8 @@ def _lines(path: str, file: IO[bytes] | gzip.GzipFile) -> Iterator[str]:
 
 
 def _of_json(path: str, line: str) -> str:
-    """Returns the message in a line of the systemd journal (`journalctl -o json`), prefixed by its time, or of a
-    container log.
+    """Returns the message in a JSON line of a container log or of the systemd journal (`journalctl -o json`). A message
+    of the journal is prefixed by its time.
 
     Raises InputError for the JSON format of 389 Directory Server.
     """

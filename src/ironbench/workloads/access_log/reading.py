@@ -1,4 +1,4 @@
-"""Parses access logs of directories: which operations were sent on which connection, and when.
+"""Parses access logs of directories. The result lists the operations with their connections and times.
 
 Two formats are supported: the log that OpenLDAP writes at log level `stats` (slapd.conf(5), `loglevel`), directly or
 through syslog; and the access log of 389 Directory Server (Red Hat Directory Server 12, "Configuration and schema
@@ -23,17 +23,17 @@ from ironbench.words import grouped
 from ironbench.workloads.access_log import log_lines
 
 _OK = {"search": {0}, "compare": {5, 6}}
-"""For each kind of operation, the result codes (RFC 4511, 4.1.9) with which the operation is replayed. Other operations
-are replayed only if their code is 0."""
+"""Result codes (RFC 4511, 4.1.9) with which an operation succeeded, so that it is replayed. Operations of other kinds
+succeeded only if their code is 0."""
 _SCOPES = ("base", "one", "sub", "children")
 _SIMPLE = 128
-"""Number of the `method` of a simple bind in the log."""
+"""Value of `method` in the log for a simple bind."""
 _HINT = "give the path of a log of OpenLDAP (log level `stats`) or of an access log of 389 Directory Server"
 _MOST_OPERATIONS = 2_000_000
 _DAY_S = 86_400
 _YEAR_S = 365 * _DAY_S
 UNREADABLE = "operations that cannot be read"
-"""Kind of operations whose line is truncated or has an unknown form."""
+"""Kind of an operation whose line is truncated or has an unknown form."""
 _CONNECTION = re.compile(r"\bconn=(\d{1,18}) (?:op=(\d{1,18}) )?(.*)$")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 
@@ -43,7 +43,7 @@ class LoggedOperation:
     """An operation in the log."""
 
     at_s: float
-    """Time of the operation in seconds since 1970, or since another origin that all operations share."""
+    """Time of the operation in seconds. The origin is 1970 or another time, the same for all operations."""
     connection: int
     verb: str
     dn: str
@@ -51,7 +51,7 @@ class LoggedOperation:
     scope: str = ""
     filter: str = ""
     new_rdn: str = ""
-    """New name of the entry, for a rename; empty if the log does not contain it."""
+    """For a rename: new name of the entry. Empty if the log does not contain it."""
     parent: str = ""
     simple: bool = True
     """For a bind: whether it is a simple bind."""
@@ -71,9 +71,9 @@ class AccessLogContents:
     """Times of the first and the last operation of each connection, in the order of `numbers`."""
     numbers: tuple[int, ...]
     others: Counter[str] = field(default_factory=Counter)
-    """Number of operations that are not replayed, by kind."""
+    """Number of operations that are not replayed, for each kind of operation."""
     stamp: tuple[int, int] = (0, 0)
-    """Size and modification time of the file, which identify the file's contents."""
+    """Size and modification time of the file. If both are unchanged, the contents count as unchanged."""
 
     @property
     def length_s(self) -> float:
@@ -123,7 +123,7 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
             numbers.heard(line)
             continue  # a message of the server itself
         if not whole.endswith("\n"):
-            break  # incomplete line, which the server was still writing
+            break  # incomplete line that the server was still writing
         at_s = clock.read(line)
         if at_s is None:
             raise InputError(f"{path}, line {number}", f"has no known time format: {line[:60].strip()!r}", _HINT)
@@ -136,7 +136,8 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
             if key in open_operations and open_operations[key].code is not None:
                 one.connection = numbers.anew(int(match[1]))
                 key = (one.connection, key[1])
-            # A bind is logged twice: with the requested DN and with the effective DN.
+            # A bind is logged twice, first with the requested and then with the effective DN. The second line is
+            # ignored.
             if key not in open_operations:
                 open_operations[key] = one
                 found.append(one)
@@ -161,7 +162,8 @@ def _log(path: str, found_lines: Iterable[str], year: int) -> AccessLogContents:
 
 
 class _Numbers:
-    """Maps connection numbers in the log to connections, because a restarted server uses the same numbers again."""
+    """Assigns unique numbers to connections. The log's numbers are not unique, because a restarted server uses them
+    again."""
 
     def __init__(self) -> None:
         self._meant: dict[int, int] = {}
@@ -169,16 +171,16 @@ class _Numbers:
         self._others = count(-1, -1)
 
     def connection(self, number: int) -> int:
-        """Returns the number itself when it is first used, and a new negative number for each later connection with
-        that number."""
+        """Returns the unique number of the connection with this number in the log. The first connection with a number
+        keeps it. Later connections with the same number get negative numbers."""
         if number not in self._meant:
             self._meant[number] = next(self._others) if number in self._used else number
             self._used.add(number)
         return self._meant[number]
 
     def anew(self, number: int) -> int:
-        """Assigns the number to a new connection, and returns the connection. Called if an operation starts whose
-        connection and operation numbers belong to an operation that has already ended."""
+        """Starts a new connection with this number, and returns the connection's unique number. Called if an operation
+        starts although an operation with the same connection and operation numbers has already ended."""
         del self._meant[number]
         return self.connection(number)
 
@@ -207,8 +209,8 @@ class _Clock:
             return None
 
     def _with_year(self, match: re.Match[str]) -> float:
-        """Returns the time with a year, which the old syslog format lacks. When January follows December, a year is
-        added. Raises ValueError."""
+        """Returns the time in seconds for a line in the old syslog format. The format lacks the year, so the year is
+        increased when January follows December. Raises ValueError."""
         at_s = _of_syslog(self._year, *match.groups())
         if at_s + self._years_s < self._last_s - _YEAR_S / 2:
             self._years_s += _YEAR_S
@@ -218,8 +220,8 @@ class _Clock:
 
 _SYSLOG = re.compile(r"(?:<\d+>)?([A-Z][a-z]{2}) ([ \d]\d) (\d\d):(\d\d):(\d\d)(\.\d+)? ")
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
-    # A time in OpenLDAP 2.5 and later without syslog is seconds and nanoseconds in hexadecimal; in earlier versions,
-    # only seconds.
+    # Without syslog, OpenLDAP writes the time in hexadecimal: seconds and nanoseconds since version 2.5, only seconds
+    # before.
     (re.compile(r"([0-9a-f]{8})\.([0-9a-f]{8}) "), lambda m: int(m[1], 16) + int(m[2], 16) / 1e9),
     (re.compile(r"(\d{10}\.\d{6}) "), lambda m: float(m[1])),  # journalctl -o short-unix
     (re.compile(r"([0-9a-f]{8}) "), lambda m: float(int(m[1], 16))),
@@ -235,8 +237,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], float]], ...] = (
 
 
 def _month(name: str) -> int:
-    """Returns the number of the month with this English name, independent of the locale; 0 if there is no such
-    month."""
+    """Returns the number of the month with this English name, in any locale. Returns 0 if there is no such month."""
     place = _MONTHS.find(name)
     return place // 3 + 1 if place % 3 == 0 else 0
 
@@ -247,16 +248,16 @@ def _of_389(text: str, zone: str) -> float:
 
 
 def _of_syslog(year: int, month: str, day: str, hour: str, minute: str, second: str, fraction: str | None) -> float:
-    """Returns the seconds of a time in that year. 29 February in a year that is not a leap year counts as the day after
-    the 28th. Raises ValueError."""
+    """Converts a time of a given year to seconds. If 29 February does not exist in that year, it counts as the day
+    after the 28th. Raises ValueError."""
     lacks = (month, day) == ("Feb", "29") and not isleap(year)
     whole = f"{year}-{_month(month):02}-{28 if lacks else int(day):02}T{hour}:{minute}:{second}+00:00"
     return datetime.fromisoformat(whole).timestamp() + lacks * _DAY_S + float(fraction or 0)
 
 
 def _spread(found: list[LoggedOperation]) -> None:
-    """Spreads the operations of each second evenly over that second, in their order, for logs with times in whole
-    seconds."""
+    """Spreads the operations of each second evenly over that second, in their order. Called if all times in a log are
+    whole seconds."""
     for _, group in groupby(found, key=lambda one: one.at_s):
         of_second = list(group)
         for place, one in enumerate(of_second):
@@ -264,10 +265,9 @@ def _spread(found: list[LoggedOperation]) -> None:
 
 
 def _line(pattern: str) -> re.Pattern[str]:
-    """Compiles a pattern in which `@` matches a quoted text.
-
-    The text may contain quotes that are not followed by another field or the end of the line. The quantifiers are
-    possessive, so that each line is read only once, however many quotes it contains.
+    """Compiles a pattern in which `@` matches a quoted text. A quote inside the text does not end it unless another
+    field or the end of the line follows. The quantifiers are possessive, so that the time does not grow with the number
+    of quotes in a line.
     """
     return re.compile(pattern.replace("@", r'"((?:[^"]++|"(?! [a-z]+=|$))*+)"'))
 
@@ -285,8 +285,8 @@ _BEGINNINGS = ("SRCH base", "BIND dn", "CMP dn", "MODRDN dn", "MODDN dn", "MOD d
 
 
 def _operation(connection: int, at_s: float, text: str) -> LoggedOperation | str:
-    """Returns the operation in a line, or the kind of an operation that is not replayed. Returns "" if the line does
-    not start an operation."""
+    """Parses a line that starts an operation. Returns only the kind of the operation if operations of this kind are not
+    replayed. Returns "" if the line does not start an operation."""
     if match := _SEARCH.match(text):
         scope = _SCOPES[int(match[2])] if int(match[2]) < len(_SCOPES) else "sub"
         attributes = tuple((match[4] or "").split())
@@ -305,7 +305,7 @@ def _operation(connection: int, at_s: float, text: str) -> LoggedOperation | str
 
 
 def _more(one: LoggedOperation, text: str) -> None:
-    """Adds the result or the attributes that a later line contains for an operation."""
+    """Adds the information of a later line to an operation: its result or its attributes."""
     if match := _RESULT.match(text):
         one.code = int(match[1])
     elif match := _ATTRIBUTES.match(text):
@@ -313,8 +313,8 @@ def _more(one: LoggedOperation, text: str) -> None:
 
 
 def at_once(log: AccessLogContents) -> list[int]:
-    """Assigns each connection, in the log's order, to a client: the first client that is free when the connection
-    starts."""
+    """Returns the client of each connection. Connections are assigned in order of their start, each to the first client
+    that is free at this time. The result is in the order of `log.connections`."""
     order = sorted(range(len(log.connections)), key=lambda number: log.connections[number])
     free_s: list[float] = []
     chosen = [0] * len(log.connections)
@@ -329,7 +329,8 @@ def at_once(log: AccessLogContents) -> list[int]:
 
 
 def by_client(log: AccessLogContents) -> Iterator[tuple[int, LoggedOperation, bool]]:
-    """Yields client, operation, and whether the operation is the first of a new connection, ordered by time."""
+    """Yields each operation in the order of time: its client, the operation, and whether the client first opens a new
+    connection."""
     clients = dict(zip(log.numbers, at_once(log), strict=True))
     last: dict[int, int] = {}
     for one in log.operations:

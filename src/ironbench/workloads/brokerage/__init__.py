@@ -19,18 +19,18 @@ from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.brokerage import checks, figures, tables, transactions
 
 MOST_BROKERS = 40
-"""Maximum number of brokers in the input of Broker-Volume."""
+"""Maximum number of brokers for which one Broker-Volume transaction asks."""
 LEAST_DAYS = 8
-"""Minimum number of business days, which have 8 hours. Trade-Lookup goes back at least 32 hours, and the data must
-cover twice that time."""
+"""Minimum number of business days in the data. A business day has 8 hours. Trade-Lookup goes back at least 32 hours,
+and the data must cover twice this time."""
 
 
 def market_clients(clients: int) -> int:
     """Returns the number of clients that act as the market.
 
-    The market executes only a tenth of all transactions, but these take almost half of the time, because a Trade-Result
-    takes longest. An equal number of market clients and customers is always enough, and an idle client costs only a
-    connection.
+    The market executes only a tenth of all transactions. These take almost half of the time, because Trade-Result is
+    the slowest transaction. As many market clients as customers are therefore always enough. An idle client costs only
+    a connection.
     """
     return max(2, clients)
 
@@ -113,7 +113,7 @@ class Brokerage(Workload):
             "first_trade": checks.first_trade(session),
             "first_time": checks.last_time(session, tables.initial_trades(options)),
             "market_clients": market_clients(load.clients),
-            # With one client and a fixed number of transactions, the same seed leads to the same final state.
+            # With one client and a fixed number of transactions, trials with the same seed end in the same state.
             "alone": load.clients == 1 and load.transactions is not None,
             "maintenance_s": float(options["maintenance"]),
             "price_period_s": float(options["price_period"]),
@@ -123,8 +123,8 @@ class Brokerage(Workload):
         return tables.dataset(engine, options) if engines.get(engine).can("data") else None
 
     def identified(self, choice: Choice, engine: str) -> Choice:
-        """Sets `references=no` if the engine cannot declare the foreign keys, whatever the user requested, because
-        results with and without foreign keys are not ranked together."""
+        """Sets `references=no` if the engine cannot declare the foreign keys, even if the user requested `yes`. Results
+        with and without foreign keys are not ranked together, so the record must state the truth."""
         if tables.has_references(engine):
             return choice
         return replace(choice, options={**choice.options, "references": "no"})
@@ -167,8 +167,8 @@ class Brokerage(Workload):
 
 
 def _require_specified(options: Mapping[str, str]) -> None:
-    """Raises InputError if the data are too small for the inputs that the standard specifies (crates/…/roles/inputs.rs
-    limits the inputs to the existing data)."""
+    """Raises InputError if the data are too small for the inputs that the standard specifies. In such data,
+    crates/…/roles/inputs.rs would use other inputs."""
     customers, days = int(options["customers"]), int(options["days"])
     brokers = customers // tables.LOAD_UNIT * tables.BROKERS
     if brokers < MOST_BROKERS:

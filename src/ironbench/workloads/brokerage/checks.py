@@ -1,6 +1,5 @@
-"""Consistency rules of the tables, checked at the start and after every trial. A query counts the violations of a rule.
-
-Money is only compared and added, so that the queries work for decimals and for whole hundredths.
+"""Consistency rules of the tables, checked at the start and after every trial. The query of a rule counts its
+violations. Queries only compare and add money, so that they work if money is stored as decimals or as whole hundredths.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ BROKERS = "brokers have the trades and commissions of their accounts"
 
 
 def rules(first: int, sample: range | None = None) -> dict[str, str]:
-    """Returns the query of each rule by the rule's name. The queries read the trades from number `first` on, the trades
-    in `sample`, and the rows that belong to these trades."""
+    """Returns a query for each rule. The key is the rule's name. The queries read only the trades from number `first`
+    on, the trades in `sample`, and rows that belong to these trades."""
 
     def of(trade: str) -> str:
         if not sample:
@@ -92,14 +91,14 @@ def rules(first: int, sample: range | None = None) -> dict[str, str]:
 
 RULES = rules(0)
 SAMPLE = 50_000
-"""Number of earlier trades that are checked after a trial, which takes less than a second."""
+"""Number of earlier trades that are checked after a trial. The check takes less than a second."""
 _STEP = 7_919
-"""Distance between samples. It is a prime, so that each trial checks different trades."""
+"""Factor by which samples move when trades are added. It is a prime, so that each trial checks different trades."""
 
 
 def sample(first: int) -> range:
-    """Returns earlier trades to check after a trial whose first trade has number `first`. Each trial checks different
-    ones."""
+    """Returns the earlier trades to check after a trial. `first`: number of the trial's first trade. Each trial checks
+    different earlier trades."""
     there = first - FIRST_TRADE
     begin = FIRST_TRADE + there * _STEP % max(1, there - SAMPLE)
     return range(begin, min(first, begin + SAMPLE))
@@ -112,13 +111,13 @@ def kept(session: Session) -> tuple[Check, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BrokerageState:
-    """State before a trial, when no transaction is in progress."""
+    """State of the tables before a trial. No transaction is in progress at this time."""
 
     first: int
     """Lowest number of a trade that this trial can assign."""
     brokers: Mapping[str, tuple[int, Decimal]]
     balances: tuple[Decimal, ...]
-    """Checksums over the balances of all accounts, from `_sums`."""
+    """Checksums of the balances of all accounts, from `_sums`."""
     commits: Commits
 
 
@@ -129,21 +128,20 @@ def first_trade(session: Session) -> int:
 _FIRST_DAY = date(2005, 1, 3)
 _OPENS = time(9)
 _DAY = timedelta(hours=8)
-"""First Monday of the business calendar; time at which a business day starts; length of a business day. Business days
+"""The business calendar: its first Monday, the start of a business day, and the length of a business day. Business days
 are Monday to Friday (crates/…/brokerage/market.rs)."""
 
 
 def last_time(session: Session, loaded: int) -> int | None:
-    """Returns the business time of the last trade that earlier trials placed or completed, in milliseconds since the
-    first of the `loaded` trades; None if there was no trial. Initial trades are not read because there may be millions
-    of them."""
+    """Returns the business time of the last change to trades that earlier trials placed, in milliseconds. Returns None
+    if earlier trials placed none. The `loaded` initial trades are not read, because there may be millions of them."""
     last = session.query(f"select max(t_dts) from trade where t_id >= {FIRST_TRADE + loaded}")[0][0]
     return None if last is None else business_ms(datetime.fromisoformat(last))
 
 
 def business_ms(moment: datetime) -> int:
-    """Returns the milliseconds of business hours from the first day to this time, which must be within a business
-    day."""
+    """Returns the milliseconds of business hours since the first day of the calendar. The time must be within a
+    business day."""
     weeks, weekday = divmod((moment.date() - _FIRST_DAY).days, 7)
     passed = (5 * weeks + weekday) * _DAY + (moment - datetime.combine(moment.date(), _OPENS))
     return passed // timedelta(milliseconds=1)
@@ -155,7 +153,8 @@ def read_state(session: Session) -> BrokerageState:
 
 
 def _cancel_what_was_left(session: Session) -> None:
-    """Cancels open orders of an earlier trial in one transaction, so that either all of them are cancelled or none."""
+    """Cancels the open orders of an earlier trial. A single transaction cancels them all, so that an interruption
+    cannot leave some."""
     session.query("begin")
     try:
         for statement in transactions.cleanup(session.engine):
@@ -168,7 +167,7 @@ def _cancel_what_was_left(session: Session) -> None:
 
 
 def check(session: Session, before: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    # This check is the first, because the following queries of this session would also be counted.
+    # The commits are read first. Otherwise, the other queries of this session would be counted, too.
     commits = commits_check(session, before.commits, summary)
     held = rules(before.first, sample(before.first))
     del held[BROKERS]
@@ -177,8 +176,7 @@ def check(session: Session, before: BrokerageState, summary: Mapping[str, Any]) 
 
 
 def _paid(session: Session, before: BrokerageState) -> Check:
-    """Checks the totals of brokers against the trades of this trial. Adds up only the trades of this trial, not all
-    earlier trades."""
+    """Checks that the totals of brokers grew by the trades of this trial. Reads only the trades of this trial."""
     earned = session.query(
         "select ca_b_id, count(*), sum(t_comm) from trade join customer_account on ca_id = t_ca_id "
         f"where t_id >= {before.first} and t_st_id = 'CMPT' group by ca_b_id"
@@ -205,16 +203,14 @@ def _balances(session: Session) -> tuple[Decimal, ...]:
 
 
 _PRIMES = (1009, 1013)
-"""Divisors that give an account two numbers: the remainders of its id. Accounts whose ids are less than a million apart
-(up to a hundred thousand customers) differ in at least one of the remainders."""
+"""Divisors of account ids. The remainders are an account's weights in `_sums`. Accounts have different weights if their
+ids are less than a million apart, which holds for up to a hundred thousand customers."""
 
 
 def _sums(session: Session, amount: str, account: str, rows: str) -> tuple[Decimal, ...]:
-    """Returns the sum of the amounts, and two sums in which each amount is weighted by one of the numbers of its
-    account (`_PRIMES`).
-
-    Money booked to the wrong account leaves the first sum unchanged but not the others. Storing every balance would
-    need memory for each account.
+    """Returns the sum of the amounts, and two weighted sums. The weights of an amount are the remainders of its
+    account's id (`_PRIMES`). If money is booked to the wrong account, the first sum does not change, but the weighted
+    sums do. Sums are used because storing every balance would need memory for each account.
     """
     weighted = (f"sum({amount} * ({account} % {prime}))" for prime in _PRIMES)
     (row,) = session.query(f"select sum({amount}), {', '.join(weighted)} from {rows}")
@@ -222,8 +218,8 @@ def _sums(session: Session, amount: str, account: str, rows: str) -> tuple[Decim
 
 
 def _counted(session: Session, before: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Compares what the clients counted with the tables. It is unknown whether interrupted transactions were
-    committed."""
+    """Compares the clients' counts with the tables. The comparison allows for interrupted transactions, which may have
+    been committed."""
     unsure = int(summary.get("server_commits_uncertain", 0))
     scripts = {script["name"]: script for script in summary["scripts"]}
     placed, done, submitted, pending = one_row(
@@ -240,7 +236,7 @@ def _counted(session: Session, before: BrokerageState, summary: Mapping[str, Any
     ]
     figures = summary.get("figures", {})
     if "market_pending_trades" in figures and not summary.get("power_cut"):
-        # The market knows every trade that is not completed.
+        # The market keeps a list of all trades that are not completed, so the tables must not contain more.
         known = int(figures["market_pending_trades"]) + int(figures["market_waiting_limits"])
         open_ones = submitted + pending
         most = known + unsure

@@ -23,12 +23,12 @@ MIX = {
     "trade_update": 0.020,
     "market_feed": 0.010,
 }
-"""The specified share of each transaction in all transactions except Data-Maintenance."""
+"""Specified share of each transaction in the mix. Data-Maintenance is not part of the mix."""
 TOLERANCE = 0.002
-"""Relative deviation that each share may have in a trial of any length."""
+"""Relative deviation of a share that is always permitted, however long the trial is."""
 CHANCE = 3.0
-"""Number of standard deviations by which a count may deviate by chance. Counts vary because the result of an order
-follows later."""
+"""Number of standard deviations by which a count may deviate in addition, by chance. Counts vary because the result of
+an order follows later."""
 LIMITS_S = {
     "trade_status": 1.0,
     "market_watch": 3.0,
@@ -41,21 +41,22 @@ LIMITS_S = {
     "trade_update": 3.0,
     "market_feed": 2.0,
 }
-"""For each transaction, the limit for the 90th percentile of its response time."""
+"""Limit for the 90th percentile of each transaction's response time, in seconds."""
 MAINTENANCE, MAINTENANCE_S = "data_maintenance", 55.0
-"""Name of Data-Maintenance, and the limit for each of its response times."""
+"""Name of Data-Maintenance, and the limit in seconds for its response times. Each single response time must be below
+it."""
 MIX_MISSED = "mix-missed"
 NO_STEADY_STATE = "no-steady-state"
 GIVEN_UP = "market-gave-up"
 NO_SCORE = "no-score"
 MARKETS = "unscheduled"
-"""Column of the time line that counts the transactions of the market and of Data-Maintenance. Ten of eleven market
+"""Column of the time line with the number of transactions by the market and of Data-Maintenance. Ten of eleven market
 transactions are Trade-Results."""
 LAG, TAKEN_BACK = "market_lag", "orders_taken_back"
 
 
 def allowed(name: str, transactions: float) -> float:
-    """Returns by how much the number of one transaction may deviate from the specified number."""
+    """Returns how far the count of transaction `name` may deviate from its specified share of all `transactions`."""
     specified = MIX[name] * transactions
     return TOLERANCE * specified + CHANCE * math.sqrt(specified)
 
@@ -91,7 +92,8 @@ def _mix(counts: Mapping[str, int]) -> list[Note]:
         if abs(count - specified * whole) > allowed(name, whole):
             off = abs(count / (specified * whole) - 1) if whole else 1.0
             missed.append((off, name, count / whole if whole else 0.0))
-    # The largest deviations come first. For example, if results are missing, all other shares are too large.
+    # Only the largest deviations are reported, because one deviation causes others. For example, if results are
+    # missing, all other shares are too large.
     return [
         note(MIX_MISSED, script=name, share=share, specified=MIX[name], transactions=whole)
         for _, name, share in sorted(missed, reverse=True)[:2]
@@ -113,13 +115,14 @@ def _unsteady(driven: Driven, seen: Sequence[Note]) -> list[Note]:
     column = driven.timeline.get(MARKETS, b"")
     if not rate_change.is_long_enough(column):
         return [note(NO_STEADY_STATE, least_s=rate_change.LEAST_S)]
-    # The last tenth is skipped: customers end at different times, each after its own last transaction.
+    # The last tenth is not tested. There, the rate falls because customers end at different times.
     if change := rate_change.changed(column, float(driven.summary["elapsed_s"]), 0.9):
         return [note(NO_STEADY_STATE, rate="market", **change)]
     return []
 
 
 def _given_up(summary: Mapping[str, Any]) -> list[Note]:
-    """Counts given-up transactions over the whole trial, including the warm-up (`crates/…/roles/market.rs`)."""
+    """Returns a note if the market gave up transactions (`crates/…/roles/market.rs`). Those of the warm-up are counted,
+    too."""
     count = int(summary.get("figures", {}).get("market_given_up", 0))
     return [note(GIVEN_UP, given_up=count)] if count else []

@@ -1,4 +1,5 @@
-"""Rows of the 33 tables that trials do not change: most rows of most tables, and past trades except for their text.
+"""Rows of the 33 tables that trials do not change. These are most rows of most tables, and past trades except for their
+text.
 
 Trade-Update changes the text of past trades, Data-Maintenance changes one column in each of twelve tables
 (data_maintenance.sql), and trade results change brokers, accounts and holdings. Holdings have no fixed rows; the rules
@@ -12,7 +13,7 @@ from datetime import date, timedelta
 from ironbench.workloads.fixed_rows import FixedRows
 
 _FEW = 65_536
-"""Modulus for sums of keys, because sums in SQLite are limited to 64 bits."""
+"""Sums of keys use the keys modulo this number, because sums in SQLite are limited to 64 bits."""
 
 
 def _key(column: str) -> str:
@@ -48,15 +49,16 @@ _ALWAYS = (
 
 
 _SMALL = 20
-"""Number of load units up to which all past prices are read: 18 million rows."""
+"""Maximum number of load units for which all past prices are read. These are 18 million rows. For more load units,
+prices are sampled."""
 _FIRST_MONDAY = date(2000, 1, 3)
 _MONDAYS = tuple(_FIRST_MONDAY + timedelta(weeks=20 * place) for place in range(13))
-"""Days that are sampled within the five years of past prices."""
+"""Days whose prices are read if past prices are sampled. Past prices cover five years."""
 
 
 def fixed(past: int, units: int) -> tuple[FixedRows, ...]:
-    """Returns the rows that do not change. `past`: the first trade that a trial can place. `units`: thousands of
-    customers."""
+    """Returns the rows that do not change. `past`: number of the first trade that a trial can place. `units`: number of
+    load units."""
     days = ", ".join(f"'{day}'" for day in _MONDAYS)
     return (
         *_ALWAYS,

@@ -24,17 +24,17 @@ BROKERS = 10
 TRADES_PER_DAY = 57_600
 """Number of initial trades per load unit and business day."""
 ROWS_PER_TRADE = 6.75
-"""Rows per trade, summed over all tables that grow with the number of trades."""
+"""Number of rows per trade in all tables that grow with the number of trades."""
 ROWS_PER_LOAD_UNIT = 1_090_000
-"""Rows per load unit in the other tables, including holdings from the first days. Most of these rows are past
-prices."""
+"""Number of rows per load unit in all other tables. Most of them are past prices. Holdings from the first days are
+included."""
 FIXED_ROWS = 15_400
 BYTES_PER_LOAD_UNIT = 130_000_000
-"""Approximate size of the rows of a load unit in bytes, without trades and news, including indexes, on any engine."""
+"""Approximate size of a load unit in bytes, including indexes, on any engine. Trades and news are not included."""
 NEWS = {"full": 100_000, "small": 1_000, "none": 0}
-"""Bytes of the text of each of the 1000 news items per load unit."""
+"""Length in bytes of the text of a news item. There are 1000 news items per load unit."""
 FIRST_ID = 4_300_000_001
-"""First id of customers, companies, brokers, addresses, … (mod.rs of the generator)."""
+"""Smallest id of customers, companies, brokers, addresses and so on (mod.rs of the generator)."""
 FIRST_TRADE = 200_000_000_000_001
 
 TABLES = (
@@ -94,8 +94,8 @@ OPTIONS = (
 
 
 def routines(engine: str) -> tuple[str, ...]:
-    """Returns statements that create the server-side functions, each after the functions that it calls; empty if the
-    engine has none."""
+    """Returns statements that create the server-side functions. A function is created after the functions that it
+    calls. Returns none if the engine has no server-side functions."""
     texts = ("questions", "changes", "orders", "results")
     return tuple(statement for name in texts for statement in sql_files.statements(FOLDER, name, engine))
 

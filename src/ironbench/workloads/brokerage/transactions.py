@@ -20,9 +20,8 @@ ISOLATION = {
     "market_feed": "repeatable read",
     "data_maintenance": "read committed",
 }
-"""For each transaction, the lowest isolation level that TPC-E permits.
-
-Transactions of customers come first, with the most frequent at the top; then those of the market, and maintenance.
+"""Lowest isolation level that TPC-E permits for each transaction. Transactions of customers come first, in order of
+frequency. Those of the market and maintenance follow.
 """
 
 VARIABLES = (
@@ -36,13 +35,13 @@ VARIABLES = (
 
 
 BY_LOCKS = {"trade_result": "read committed"}
-"""Isolation levels that differ if a Trade-Result locks its account first. The lock serializes results for the same
-account, and no other transaction changes what a result both reads and writes."""
+"""Isolation levels that are sufficient if each Trade-Result first locks its account. The lock serializes results for
+the same account. No other transaction changes rows that a result both reads and writes."""
 
 
 def script(name: str, engine: str, isolation: str = "", logic: str = "client") -> ScriptSource:
-    """Returns the transaction's script in the engine's dialect, with the isolation level that the transaction needs
-    unless `isolation` is given.
+    """Returns the transaction's script in the engine's dialect. If no `isolation` is given, the script uses the
+    isolation level that the transaction needs.
 
     With `logic="server"`, the transaction is one call of a server-side function.
     """

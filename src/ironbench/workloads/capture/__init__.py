@@ -28,10 +28,10 @@ _FIGURES = {
     "capture_keys": "replayed_keys",
     "capture_keys_missing": "replay_missing_keys",
 }
-"""The metric for each count in the core's summary."""
+"""Names of counts in the core's summary, with the names of the metrics for them."""
 _COUNTED_S = 0.6
-"""Seconds after which the server's statistics are complete: backends report them when they end, and older servers at
-most every 0.5 s."""
+"""Seconds until the server's statistics are complete. Backends report their statistics when they end; older servers do
+so at most every 0.5 s."""
 
 
 class Capture(Workload):
@@ -112,8 +112,8 @@ class Capture(Workload):
         return replace(choice, options={**choice.options, "digest": _digest(choice.options["file"])})
 
     def suited(self, load: Load, options: Mapping[str, str]) -> Load:
-        """Returns the load. One client replays one session at a time, so the capture determines the minimum number of
-        clients."""
+        """Sets the number of clients if the user has not. A client replays one session at a time, so the capture
+        determines the minimum number of clients."""
         if not options["file"] or load.clients > 1:
             return load
         from ironbench.workloads.capture import tape
@@ -172,7 +172,7 @@ class Capture(Workload):
         return paced if self.is_paced(options) else super().leading(options)
 
     def usual_duration_s(self, options: Mapping[str, str]) -> float | None:
-        """Returns None except for mode=rate, because a replay ends with its last transaction."""
+        """Returns None for a replay, because it ends with its last transaction. Only mode=rate has a duration."""
         return super().usual_duration_s(options) if options.get("mode") == "rate" else None
 
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
@@ -260,8 +260,7 @@ class Capture(Workload):
 
 
 def _counted(session: Session) -> dict[str, int]:
-    """Returns the server's counters after waiting, because a server updates its statistics up to a second after the
-    work."""
+    """Returns the server's counters. First waits until they include the work of the trial (`_COUNTED_S`)."""
     from ironbench.workloads.capture import marks
 
     time.sleep(_COUNTED_S)

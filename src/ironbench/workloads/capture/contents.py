@@ -1,4 +1,5 @@
-"""What a capture contains: mix, sessions, rates over time, think times, statements, and what cannot be replayed."""
+"""Summarises a capture: mix, sessions, rates over time, think times, statements, and statements that cannot be
+replayed."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ class Contents:
     at_once: int
     """Maximum number of sessions that were open at the same time."""
     mix: tuple[tuple[str, int], ...]
-    """Number of statements by first keyword."""
+    """First keywords of statements, with the number of statements that begin with each."""
     reads: int
     writes: int
     failed: int
@@ -86,7 +87,7 @@ class Contents:
     templates: int
     senders: tuple[Sender, ...]
     left_out: tuple[tuple[str, int], ...]
-    """For each reason, the number of statements that a replay leaves out for this reason."""
+    """Reasons why a replay leaves out statements, with the number of statements for each reason."""
     keys: KeyUse
 
 
@@ -161,7 +162,7 @@ def _intervals(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts, width_s: 
     found = []
     for number in range(max(by_number) + 1):
         transactions, statements, sessions, mean_us = by_number.get(number, (0, 0, 0, None))
-        # The last interval may be shorter.
+        # The last interval may be shorter than the others.
         lasts_s = min(width_s, facts.length_s - number * width_s) if facts.length_s > number * width_s else width_s
         mean_s = None if mean_us is None else mean_us / 1e6
         found.append(Interval(number * width_s, transactions / lasts_s, statements / lasts_s, sessions, mean_s))
@@ -186,7 +187,8 @@ def _pauses(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts, condition: s
 
 
 def _top(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> list[StatementUse]:
-    """Returns the statements that took the most time, or, without durations, those that ran most often."""
+    """Returns the statements that took the most time. If the capture has no durations, returns the most frequent
+    statements."""
     rows = file.asked(
         opened,
         "SELECT template, count(*), coalesce(sum(duration_us), 0), avg(duration_us), quantile_cont(duration_us, 0.99), "

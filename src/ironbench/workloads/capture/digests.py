@@ -1,8 +1,7 @@
-"""Makes a capture from a running server's statistics of statements, for cases in which logs must not leave the server.
-
-The capture contains the real statements, and how often they ran, how long they took and how many rows they processed.
-Everything else is invented: each call is a separate transaction, calls are distributed at random over time and
-sessions, and values of parameters come from the statistics of the columns."""
+"""Makes a capture from a running server's statistics of statements. This is useful if logs must not leave the server.
+From the statistics, the capture has the statements, their number of calls, their durations and their numbers of rows.
+Everything else is invented. Each call is a separate transaction. Calls are distributed at random over time and
+sessions. Values of parameters are drawn from the statistics of the columns."""
 
 from __future__ import annotations
 
@@ -34,9 +33,8 @@ _LOOKS_PER_S = 4
 def capture(
     dsn: str, output: str, seconds: float, mask: bool = False, show: Show = lambda share, text: None
 ) -> CaptureFacts:
-    """Watches the server for some time and writes the capture. Raises InputError and FailureError.
-
-    `mask`: whether the capture must not contain values of columns.
+    """Watches the server's statistics for some time and writes the capture. Raises InputError and FailureError. `mask`:
+    whether values of columns must not appear in the capture.
     """
     making.require_new(output)
     word = engines.scheme(dsn)
@@ -140,7 +138,7 @@ def _read(opened: duckdb.DuckDBPyConnection, folder: Path, found: Digests) -> No
         opened.execute("SELECT setseed(0.5)")
         opened.execute(f"CREATE TABLE digests AS SELECT * FROM {digests}, columns = {of_digest})")
         opened.execute(f"CREATE TABLE sets AS SELECT * FROM {sets}, columns = {of_set})")
-        # The rows of a statement are divided among its calls so that their sum is exact.
+        # Only the total number of rows of a statement is known. It is divided among the calls without a remainder.
         opened.execute(f"""
             CREATE TABLE read AS
             WITH calls AS (

@@ -1,7 +1,6 @@
-"""Measures how closely a replay repeated the recorded work, by comparing counts of the recording with counts of the
-replay.
-
-The recording's statements and their mix are in every capture. Rows, WAL and blocks are known if the log contains marks.
+"""Measures how closely a replay repeated the recorded work. For this, counts of the recording are compared with counts
+of the replay. Every capture contains the number of statements and their mix. Rows, WAL and blocks are known only if the
+log contains marks.
 """
 
 from __future__ import annotations
@@ -13,18 +12,18 @@ from ironbench.model.note import Note, note
 from ironbench.workloads.capture import file, selection, tape
 
 RECORDED, REPLAYED, DIVERGENCE = "recorded_work", "replayed_work", "replay_divergence"
-"""Names of the metrics with one value per measure (`{of=MEASURE}`)."""
+"""Names of metrics. Each has one value for each measure (`{of=MEASURE}`)."""
 STATEMENTS, MIX, FAILED = "statements", "mix", "failed_statements"
 NOTED, FLAGGED = 0.05, 0.2
-"""If the divergence of a measure is larger than `NOTED`, the trial gets a note. If the divergence of a measure in
-`WORK` is larger than `FLAGGED`, the trial is flagged."""
+"""Limits for divergences. Above `NOTED`, the trial gets a note. Above `FLAGGED`, the trial is flagged if the measure is
+in `WORK`."""
 WORK = (STATEMENTS, MIX, FAILED, "rows_inserted", "rows_updated", "rows_deleted", "wal_records")
-"""Measures of the work. Other measures also depend on the replaying system: its memory, plans and checkpoints, after
-which the WAL contains full-page images."""
+"""Measures that depend only on the work. Other measures also depend on the memory, plans and checkpoints of the system
+that replays the work. For example, the WAL contains full-page images after a checkpoint."""
 _LEAST = {"wal_bytes": 1e6, "blocks_hit": 1000.0, "blocks_read": 1000.0}
 _LEAST_COUNT = 100.0
-"""Minimum count for a comparison. Smaller recorded counts are compared with this number instead, because small
-differences between small counts mean nothing."""
+"""Minimum divisor of a divergence. If the recorded count is smaller, the difference is divided by this number, because
+small differences between small counts mean nothing."""
 
 
 def measured(
@@ -38,12 +37,12 @@ def measured(
     sent = figures.get("capture_statements", 0.0)
     values = dict(_mix(made, summary))
     is_whole = sent + figures.get("capture_skipped", 0.0) >= chosen.statements
-    if not is_whole:  # the trial ended before the capture did
+    if not is_whole:  # the trial ended before the end of the capture
         return values
     values |= _compared(STATEMENTS, chosen.statements, sent)
     failed = figures.get("capture_failed_again", 0.0) + sum((summary.get("errors") or {}).values())
     values |= _pair(FAILED, chosen.failed, failed)
-    # Failures are compared as a fraction of all statements, because a capture may contain no failures at all.
+    # The difference is divided by the number of all statements, because the number of failures may be 0.
     values[_part(DIVERGENCE, FAILED)] = abs(failed - chosen.failed) / chosen.statements
     if chosen.rows is not None:
         values |= _compared("rows", chosen.rows, figures.get("capture_rows", 0.0))
@@ -56,8 +55,8 @@ def measured(
 
 
 def _mix(made: tape.Tape, summary: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    """Yields the divergence of the mix: the fraction of statements by which the replay's mix differs from the
-    recording's. Yields nothing if no statement was recorded or replayed."""
+    """Yields the divergence of the mix. This is the fraction of statements that would have to be others to make the
+    replay's mix equal to the recording's. Yields nothing if no statement was recorded or replayed."""
     recorded = {(kind, text): calls for kind, counted in made.kinds for text, calls in counted}
     replayed = {(one["script"], one["text"]): one["count"] for one in summary.get("statements") or ()}
     of_recorded, of_replayed = sum(recorded.values()), sum(replayed.values())

@@ -1,5 +1,5 @@
-"""Captures: Parquet files with a row for each statement. The metadata of the file describe where the capture comes from
-and what it lacks."""
+"""Reads captures. A capture is a Parquet file with a row for each statement. The metadata of the file describe how the
+capture was made and what it lacks."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Start of the capture in microseconds since 1970."""
     ended_us: int
     with_duration: int
-    """Number of statements whose duration is known."""
+    """Number of statements with a known duration."""
     databases: tuple[str, ...]
     notes: tuple[Note, ...] = ()
     counters: dict[str, int] = {}
-    """Growth of the server's counters during the capture; empty if the logs contain no marks."""
+    """Growth of the server's counters during the capture. Empty if the logs contain no marks."""
     counted_database: str = ""
-    """Name of the database to which `counters` apply."""
+    """Name of the database whose `counters` are stored."""
     replayable: bool = True
-    """Whether a replay can send the statements. Statements of some kinds of logs can only be shown."""
+    """Whether the statements can be replayed. Captures from some kinds of logs can only be shown."""
     invented: bool = False
-    """Whether the capture was made from a server's statistics, so that times, sessions, transactions and values are
-    invented."""
+    """Whether the capture was made from a server's statistics. In such a capture, times, sessions, transactions and
+    values are invented."""
 
     @property
     def length_s(self) -> float:
@@ -66,16 +66,17 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_durations(self) -> bool:
-        """Whether the durations of nearly all statements are known, and therefore also the pauses between them."""
+        """Whether the durations of nearly all statements are known. If so, the pauses between statements are also
+        known."""
         return self.with_duration >= 0.9 * self.statements
 
 
 def database(place: str = ":memory:", **config: str | int) -> duckdb.DuckDBPyConnection:
-    """Opens a database, by default in memory. It uses temporary files for what does not fit into memory. Raises
-    duckdb.Error."""
+    """Opens a DuckDB database, by default in memory. Data that do not fit into memory are written to temporary files.
+    Raises duckdb.Error."""
     folder = str(Path(tempfile.gettempdir()) / "ironbench-capture")
     opened = duckdb.connect(place, config={"memory_limit": _MEMORY, "temp_directory": folder, **config})
-    # The core reads strings and lists only in their oldest format.
+    # The core supports only the oldest format of strings and lists.
     opened.execute("SET arrow_output_version = '1.0'")
     return opened
 
@@ -86,7 +87,8 @@ def facts(path: str) -> CaptureFacts:
 
 
 def stamp(path: str) -> tuple[int, int]:
-    """Returns the size and modification time of a file, which identify its contents. Raises InputError."""
+    """Returns the size and modification time of a file. If both are unchanged, the contents count as unchanged. Raises
+    InputError."""
     try:
         known = Path(path).stat()
     except OSError as error:
@@ -117,7 +119,7 @@ def _facts(path: str, stamp: tuple[int, int]) -> CaptureFacts:
 
 
 def is_partial(path: str) -> bool:
-    """Returns whether the file is what a proxy stores before a capture is finished: a DuckDB database."""
+    """Returns whether the file is a partial capture of a proxy, which is a DuckDB database."""
     try:
         with Path(path).open("rb") as opened:
             return opened.read(12)[8:] == b"DUCK"

@@ -1,8 +1,8 @@
 """Generated keys: values that the server made when the work was recorded, and that later statements contain.
 
 A log contains no results, so the keys are inferred. A statement with RETURNING, nextval, currval or lastval is called a
-*maker*. The numbers or UUIDs at one place in a later statement of the maker's session are taken for its keys if they
-behave like keys:
+*maker*. Later statements of the same session may contain the generated keys. The numbers or UUIDs at one place of a
+statement are taken for keys if they behave like keys:
 
 - Numbers: all are different, they grow with the time at which their makers ran (over all sessions), and there are about
   as many numbers as executions of makers. Values of a clock are excluded.
@@ -23,49 +23,48 @@ from ironbench.workloads.capture import file
 
 _MAKES = r"\breturning\b|\b(?:nextval|currval|lastval)\s*\("
 _LEAST = 5
-"""Minimum number of values that is needed to recognize them as keys."""
+"""Minimum number of values at a place. With fewer values, it is not possible to recognise them as keys."""
 _WRONG = 0.01
-"""Fraction of a place's values that may break a rule, because several processes write a log, with times in
-milliseconds."""
+"""Fraction of the values at a place that may break a rule. Some do, because several processes write the log and times
+are in milliseconds."""
 _LATE_US = 100_000
-"""Tolerance in microseconds for the order of makers, because times are in milliseconds and durations do not include the
-time between Parse, Bind and Execute."""
+"""Tolerance in microseconds for the order of makers. It is needed because times are in milliseconds, and because
+durations do not include the time between Parse, Bind and Execute."""
 _SPARE, _SPARE_COUNT = 4, 100
-"""Maximum ratio of numbers to makers, and maximum number of additional numbers, because other statements also use the
-sequence."""
+"""Limits for the range of numbers: as a multiple of the number of makers, and as a number of additional values. The
+range is larger than the number of makers, because other statements also use the sequence."""
 _NEAR_S = 86_400
 """A number counts as a value of a clock if it differs from the time of its statement by less than this number of
 seconds."""
 _TOKENS = r"'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_$]*|[0-9][0-9.]*|[^A-Za-z0-9_']+|'"
-"""Pattern that splits a text into tokens without losing a character."""
+"""Pattern of a token. Every character of a text belongs to a token."""
 _NUMBER, _UUID = r"^[1-9][0-9]{0,17}$", r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _COLUMNS = re.compile(r"\breturning\b(.*)$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyUse:
-    """How many of the generated keys are known."""
+    """Number of generated keys, and how many of them are known."""
 
     makers: int
     """Number of statements that return a generated key."""
     known: int
-    """Number of makers whose key is known from a later statement."""
+    """Number of makers whose key was found in a later statement."""
     values: int
-    """Number of places in later statements at which a replay sends the new key."""
+    """Number of values in later statements that a replay replaces with new keys."""
 
 
 def ignore(opened: duckdb.DuckDBPyConnection) -> KeyUse:
-    """Creates the tables of `infer` without rows."""
+    """Creates the same tables as `infer`, but without rows."""
     opened.execute("CREATE TABLE keys (maker BIGINT, slot INTEGER, result INTEGER)")
     opened.execute("CREATE TABLE replaced (number BIGINT, places INTEGER[], lengths INTEGER[], slots INTEGER[])")
     return KeyUse(0, 0, 0)
 
 
 def infer(opened: duckdb.DuckDBPyConnection) -> KeyUse:
-    """Creates the tables `keys` (maker, slot, result) and `replaced` (number, places, lengths, slots) from `chosen`.
-
-    `result` is the number of the result column. `places` are numbers of parameters, from 1, or offsets of literals in
-    the text, in bytes.
+    """Finds generated keys in the table `chosen`. Creates the tables `keys` (maker, slot, result) and `replaced`
+    (number, places, lengths, slots). `result` is the number of the result column. `places` are numbers of parameters,
+    starting at 1, or byte offsets of literals in the text.
     """
     opened.execute(
         "CREATE TABLE makers AS SELECT number, session, template AS maker_template, epoch_us(started_at) AS begun_us, "
@@ -86,7 +85,8 @@ def infer(opened: duckdb.DuckDBPyConnection) -> KeyUse:
 
 
 def _find_values(opened: duckdb.DuckDBPyConnection) -> None:
-    """Creates the table `found`: numbers and UUIDs in the statements of sessions with makers, and where they are."""
+    """Creates the table `found` with the numbers and UUIDs in statements, and their places. Reads only sessions with
+    makers."""
     opened.execute(f"""
         CREATE TABLE found AS
         WITH after AS (
@@ -111,8 +111,8 @@ def _find_values(opened: duckdb.DuckDBPyConnection) -> None:
 
 
 def _judge(opened: duckdb.DuckDBPyConnection) -> None:
-    """Creates the table `followed`, with the first value at each place after each maker, and the table `trusted`, with
-    the places whose values behave like keys."""
+    """Creates the tables `followed` and `trusted`. `followed` contains the first value at each place after each maker.
+    `trusted` contains the places whose values behave like keys."""
     opened.execute("""
         CREATE TABLE followed AS
         WITH each AS (
@@ -162,7 +162,7 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
             AND count(*) FILTER (is_old) <= {_WRONG} * count(*)
             AND (any_value(alike) = 1 OR NOT starts_with(template, 'insert'))
     """
-    # If several statements may have generated a value, the nearest one before the value is trusted.
+    # If several makers may have generated the values at a place, the nearest one before the values is trusted.
     opened.execute(f"""
         CREATE TABLE trusted AS
         SELECT * FROM (FROM ({numbers}) UNION ALL FROM ({uuids}))
@@ -173,8 +173,8 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
 def _choose(opened: duckdb.DuckDBPyConnection) -> None:
     """Fills the tables `keys` and `replaced`.
 
-    If places of one maker contradict each other, the places with the densest values are used, and among these the
-    places with the most values.
+    Several places may contradict each other about the key of a maker. In this case, the place with the densest values
+    is used. If several are equally dense, the one with the most values is used.
     """
     opened.execute("""
         CREATE TABLE ranked AS
@@ -194,13 +194,15 @@ def _choose(opened: duckdb.DuckDBPyConnection) -> None:
     opened.execute("CREATE TABLE results (maker_template VARCHAR, result INTEGER)")
     if results:
         opened.executemany("INSERT INTO results VALUES (?, ?)", results)
-    # If several makers have the same value, such as an INSERT and a later lastval(), the last one is used.
+    # Several makers can return the same value, such as an INSERT and a later lastval(). In this case, the last one is
+    # used.
     opened.execute("""
         INSERT INTO keys
         SELECT maker, (row_number() OVER (ORDER BY maker) - 1)::INTEGER, result
         FROM named JOIN results USING (maker_template)
     """)
-    # A number is replaced only at trusted places that agree with the keys. A UUID means the same thing everywhere.
+    # Numbers are replaced only at trusted places that agree with the keys, because the same number can mean something
+    # else. A UUID means the same everywhere.
     opened.execute(f"""
         CREATE TABLE agreeing AS
         SELECT maker_template, template, place FROM followed

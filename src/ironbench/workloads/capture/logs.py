@@ -64,7 +64,8 @@ def capture(
 
 
 def _files(logs: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yields the files, and for each whether the user named the file itself and not its directory."""
+    """Yields the paths of the files. The second value is whether the user named the file itself and not its
+    directory."""
     for log in logs:
         path = Path(log)
         if path.is_dir():
@@ -118,7 +119,7 @@ def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows) -> None:
 def described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mask: bool) -> CaptureFacts:
     """Marks the statements that a replay leaves out. Returns the facts about the capture.
 
-    `summary`: what the core noticed (`Summary` in crates/ironbench-capture/src/rows.rs), possibly only a part of it.
+    `summary`: what the core noticed (`Summary` in crates/ironbench-capture/src/rows.rs). Fields may be missing.
     """
     marks, outside = _between_marks(opened)
     cut_at = summary.get("cut_at")
@@ -165,8 +166,9 @@ def described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mas
 
 
 def _between_marks(opened: duckdb.DuckDBPyConnection) -> tuple[list[Mark], int]:
-    """Removes the sessions that sent marks, which do nothing else, and statements before the first and after the last
-    of several marks. Returns the marks, and the number of statements that were outside them."""
+    """Removes the sessions that sent marks, because they are not part of the workload. If there are several marks, also
+    removes statements before the first and after the last one. Returns the marks, and the number of statements removed
+    in this way."""
     rows = asked(
         opened,
         f'SELECT at_us, "database", text FROM read WHERE template LIKE {quoted(TEMPLATE)} AND error IS NULL '
@@ -180,7 +182,7 @@ def _between_marks(opened: duckdb.DuckDBPyConnection) -> tuple[list[Mark], int]:
     if len(marks) > 1:
         condition = f"at_us < {marks[0].at_us} OR at_us > {marks[-1].at_us}"
         ((outside,),) = asked(opened, f"SELECT count(*) FROM read WHERE {condition}")
-        # A transaction that began before the first mark is incomplete.
+        # If a transaction began before the first mark, its first statements are removed, so it cannot be replayed.
         opened.execute(
             "UPDATE read SET obstacle = 'begun-before' WHERE transaction IN "
             f"(SELECT transaction FROM read WHERE at_us < {marks[0].at_us})"

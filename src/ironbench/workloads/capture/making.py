@@ -16,17 +16,16 @@ _BREAKING = (
     *("copy", "two-phase", "no-parameters", "cut-parameters", "password", "encoding", "begun-before"),
     *("long-text", "binary-parameters", "gap", "function-call"),
 )
-"""Reasons for which a replay leaves out the whole transaction, because the rest of the transaction could fail or do
-different work."""
+"""If a statement is left out for one of these reasons, a replay leaves out the whole transaction. Otherwise, its other
+statements could fail or do different work."""
 
 
 def made(
     output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts], place: str = ":memory:"
 ) -> CaptureFacts:
     """Writes a capture. Raises InputError if the output exists, FailureError if it cannot be written, and the
-    exceptions of `fill`.
-
-    `fill` creates the table `read` and returns the facts about the capture. `place`: DuckDB database in which it works.
+    exceptions of `fill`. `fill`: creates the table `read` and returns the facts about the capture. `place`: path of the
+    DuckDB database for this table.
     """
     target = Path(output)
     require_new(output)
@@ -49,7 +48,7 @@ def made(
 
 
 def require_new(output: str) -> None:
-    """Raises InputError if the file exists or its directory does not."""
+    """Raises InputError if the file exists already, or if its directory does not exist."""
     target = Path(output)
     if target.exists():
         raise InputError(output, "exists, and captures are never overwritten", "use another name, or remove the file")
@@ -60,7 +59,7 @@ def require_new(output: str) -> None:
 
 
 def _write(opened: duckdb.DuckDBPyConnection, path: Path, described: CaptureFacts) -> None:
-    """Writes the capture in the order of reading, which is nearly the order of time."""
+    """Writes the statements in the order in which they were read. This is nearly the order of time."""
     breaking = ", ".join(map(quoted, _BREAKING))
     left_out = "coalesce(obstacle, CASE WHEN transaction IN (FROM broken) THEN 'transaction' END) AS left_out"
     metadata = quoted(msgspec.json.encode(described).decode())

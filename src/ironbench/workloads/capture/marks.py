@@ -1,8 +1,6 @@
-"""Marks: statements in a log that contain the server's counters. They are sent at the start and at the end of a
-capture.
-
-The counters are written as names of columns, because `--mask` keeps names and every log format contains whole
-statements.
+"""Writes and reads marks. A mark is a statement that contains the server's counters, so that they appear in the log.
+Marks are sent at the start and at the end of a capture. The counters are names of columns in the statement. Every log
+format contains whole statements, and `--mask` does not change names.
 """
 
 from __future__ import annotations
@@ -18,12 +16,12 @@ from ironbench.model.system import System
 
 NAME = "ironbench mark"
 TEMPLATE = f'select ? as "{NAME}"%'
-"""LIKE pattern of the templates of marks."""
+"""LIKE pattern that the template of every mark matches."""
 COUNTED = (
     *("rows_inserted", "rows_updated", "rows_deleted"),
     *("wal_bytes", "wal_records", "wal_full_page_images", "blocks_hit", "blocks_read"),
 )
-"""Counters that are compared between recording and replay; each engine has some of them."""
+"""Counters that are compared between recording and replay. No engine has to provide all of them."""
 _COUNTER = re.compile(r'"(\w+)=(\d+)"')
 
 
@@ -67,8 +65,8 @@ def read(at_us: int, database: str, text: str) -> Mark:
 
 
 def growth(first: Mark, last: Mark) -> dict[str, int]:
-    """Returns by how much each counter grew. Empty if the counters are from different databases, or were reset in
-    between."""
+    """Returns by how much each counter grew between two marks. Returns an empty dict if the marks are from different
+    databases, or if counters were reset in between."""
     if first.database != last.database:
         return {}
     grown = {name: last.counters[name] - count for name, count in first.counters.items() if name in last.counters}
@@ -76,5 +74,5 @@ def growth(first: Mark, last: Mark) -> dict[str, int]:
 
 
 def together(marks: Sequence[Mark]) -> tuple[str, dict[str, int]]:
-    """Returns the database, and the growth between the first and the last mark."""
+    """Returns the database of the marks, and the growth of its counters from the first to the last mark."""
     return marks[0].database, growth(marks[0], marks[-1])

@@ -1,5 +1,5 @@
-"""Makes a capture from logs that an engine's `LogReader` reads, instead of the core. Such a capture can be shown but
-not replayed."""
+"""Makes a capture from logs that the core does not read. They are read by an engine's `LogReader`. Such a capture can
+be shown but not replayed."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _COLUMNS = (
 
 
 def reader_of(files: Sequence[tuple[str, bool]]) -> tuple[LogReader, list[str]] | None:
-    """Returns the reader and its files if an engine reads some of the files; None if the core reads all. Raises
-    InputError.
+    """Returns the engine's reader for these files, and the files that it reads. Returns None if the core reads all
+    files. Raises InputError.
 
     `files`: path, and whether the user named the file itself and not its directory.
     """
@@ -67,7 +67,7 @@ def _began_us(path: str) -> int:
 
 def capture(reader: LogReader, paths: list[str], output: str, mask: bool, show: Show) -> CaptureFacts:
     """Reads the logs and writes the capture. Raises InputError and FailureError. `mask`: whether the capture contains
-    templates in place of texts."""
+    the templates of statements in place of their texts."""
     return making.made(output, lambda opened: _fill(opened, reader, paths, mask, show))
 
 

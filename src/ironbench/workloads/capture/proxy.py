@@ -1,8 +1,8 @@
 """Makes a capture with a proxy between an application and its server.
 
-The core passes the bytes on and observes the statements. Here they are stored in a DuckDB database next to the capture,
-the *partial capture*, which becomes the capture at the end. If ironbench is killed, the partial capture remains and can
-be finished later. Statements that cannot be stored are counted.
+The core forwards the bytes and observes the statements. This module stores the statements in the *partial capture*, a
+DuckDB database next to the capture. At the end, it is converted to the capture. If ironbench is killed, the partial
+capture remains and can be finished later. Statements that cannot be stored are counted.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ Show = Callable[[float, str], None]
 
 _PARTIAL = ".partial"
 _STORED_S = 2.0
-"""Maximum time in seconds until a statement is stored. Each time, DuckDB syncs its file."""
+"""Maximum time in seconds until a statement is stored. It is not shorter because DuckDB syncs its file each time."""
 _LOOK_S = 0.25
 _RESERVE = 32 << 20
-"""Bytes of disk space that remain free for finishing the capture, in addition to half of the partial capture's size."""
+"""Disk space in bytes that stays free for finishing the capture. Half of the partial capture's size stays free in
+addition."""
 _MEMORY = "0.5GB"
 _MOST_THREADS = 4
 _COUNTS = ("masked", "lost", "unfollowed")
@@ -54,9 +55,10 @@ class ProxyOptions:
     output: str
     mask: bool = False
     seconds: float | None = None
-    """Duration of the capture; None: until a signal."""
+    """Duration of the capture in seconds. If it is None, the capture ends at a signal."""
     certificate: str = ""
-    """PEM file with the certificate for clients; empty: clients connect without TLS. The next field is its key."""
+    """PEM file with the certificate for clients. If it is empty, clients connect without TLS. `key` is the file with
+    the private key."""
     key: str = ""
 
 
@@ -71,7 +73,7 @@ def capture(options: ProxyOptions, started: Callable[[str], None], show: Show) -
     from ironbench import _core
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each connection needs two descriptors
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # because each connection needs two descriptors
     proxy = _core.Proxy(msgspec.json.encode(order))
     store = _Store(proxy, Path(partial), options.mask)
     storing = threading.Thread(target=store.run)
@@ -165,7 +167,7 @@ def _wait(proxy: Proxy, store: _Store, seconds: float | None, stop: threading.Ev
 
 @dataclass(slots=True)
 class _Store:
-    """Stores statements in a partial capture, in a thread of its own."""
+    """Stores statements in a partial capture. `run` is executed in a separate thread."""
 
     proxy: Proxy
     path: Path
@@ -176,7 +178,8 @@ class _Store:
     failure: BaseException | None = None
     _opened: duckdb.DuckDBPyConnection | None = None
     incomplete: list[int] = field(default_factory=list)
-    """Transactions of which only some statements are stored, and that the partial capture does not contain yet."""
+    """Transactions of which some statements could not be stored. The partial capture does not list these transactions
+    yet."""
 
     def run(self) -> None:
         try:
@@ -200,7 +203,7 @@ class _Store:
                 self.incomplete.clear()
                 return
             except duckdb.Error:
-                # After an error of the disk, DuckDB may refuse everything until it is opened again.
+                # After a disk error, DuckDB may reject all statements until the file is opened again.
                 if self._opened is not None:
                     with suppress(duckdb.Error):
                         self._opened.close()
@@ -231,7 +234,7 @@ class _Store:
         opened.execute("COMMIT")
 
     def counts(self) -> dict[str, int]:
-        """Returns the values of `_COUNTS`."""
+        """Returns the current value of each count in `_COUNTS`."""
         counters = msgspec.json.decode(self.proxy.counters())
         lost = counters["lost"] + self.lost
         return dict(zip(_COUNTS, (int(self.mask), lost, counters["unfollowed"]), strict=True))
@@ -240,10 +243,9 @@ class _Store:
 def finish(
     partial: str, output: str, mask: bool = False, counts: Mapping[str, int] = {}, incomplete: Sequence[int] = ()
 ) -> CaptureFacts:
-    """Writes the capture from a partial capture, which is then removed. Raises InputError and FailureError.
-
-    `mask`: whether the user asked for a masked capture. `counts` and `incomplete`: newer values than those in the
-    partial capture.
+    """Converts a partial capture to a capture, and removes the partial capture. Raises InputError and FailureError.
+    `mask`: whether the user asked for a masked capture. `counts` and `incomplete`: values that replace or extend those
+    in the partial capture, because they are newer.
     """
     making.require_new(output)
     if not is_partial(partial):
@@ -271,7 +273,7 @@ def _described(
         "UPDATE read SET obstacle = 'gap' WHERE transaction IN (FROM incomplete) OR list_contains(?, transaction)",
         [list(incomplete)],
     )
-    opened.execute("DROP TABLE IF EXISTS broken")  # an attempt to finish it may have failed
+    opened.execute("DROP TABLE IF EXISTS broken")  # left behind if an earlier attempt to finish the capture failed
     facts = logs.described(opened, {"format": PROXY}, bool(known["masked"]))
     return msgspec.structs.replace(facts, notes=(*facts.notes, *_notes(known, facts.statements)))
 

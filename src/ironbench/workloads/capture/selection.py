@@ -1,5 +1,5 @@
-"""Selects the statements of a capture that are replayed: `only` and `except`, by user, database, application and
-statement."""
+"""Selects the statements of a capture that are replayed. The options `only` and `except` select by user, database,
+application or statement."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FIELDS = ("user", "database", "application", "statement")
 @dataclass(frozen=True, slots=True)
 class Selection:
     only: tuple[tuple[str, str], ...]
-    """Pairs of a field and a pattern. Patterns of one field are alternatives, and all fields must match."""
+    """Fields with their patterns. A field matches if one of its patterns matches. All fields must match."""
     without: tuple[tuple[str, str], ...]
     read_only: bool = False
     """Whether transactions that change data or the schema are left out."""
 
     @property
     def condition(self) -> str:
-        """SQL condition for the transactions of the table `every`. Each transaction is chosen as a whole or not at
+        """SQL condition that is true for the selected transactions. A transaction is selected as a whole or not at
         all."""
         conditions = [
             f"bool_or({' OR '.join(_matches(name, pattern) for one, pattern in self.only if one == name)})"

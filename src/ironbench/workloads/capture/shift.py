@@ -16,7 +16,7 @@ CONDITION = (
     "regexp_matches(template, '\\b(now|clock_timestamp|statement_timestamp|transaction_timestamp)\\s*\\(|"
     "\\bcurrent_(timestamp|date)\\b|\\blocaltimestamp\\b')"
 )
-"""SQL condition for statements that may need the function."""
+"""SQL condition that is true for statements which may contain times to shift. The function is called only for these."""
 _TOKENS = re.compile(
     r"""
     '(?:[^']|'')*' | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/ | (?P<dollar>\$\w*\$).*?(?P=dollar)
@@ -30,8 +30,8 @@ _TOKENS = re.compile(
 
 @lru_cache(maxsize=8)
 def seconds(began_us: int) -> float:
-    """Returns the seconds by which times are shifted back. All trials of a process use the same value, so that their
-    statements are the same."""
+    """Returns by how many seconds times are shifted back. All trials of a process use the same value, so that they send
+    the same statements."""
     return round(time.time() - began_us / 1e6)
 
 

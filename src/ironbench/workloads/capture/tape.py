@@ -21,10 +21,10 @@ from ironbench.workloads.capture import file, keys, selection, shift
 from ironbench.workloads.capture.keys import KeyUse
 
 _KINDS = 11
-"""Maximum number of kinds of transactions that are counted separately, chosen by frequency. All others form one more
-kind."""
+"""Maximum number of kinds of transactions that are counted separately. These are the most frequent ones. All other
+transactions are counted together, as a further kind."""
 _PLACES = 300
-"""Maximum number of statements that are counted and timed separately, chosen by frequency."""
+"""Maximum number of statements that are counted and timed separately. These are the most frequent ones."""
 _TYPICAL = 30
 """Maximum number of statements whose plans are compared."""
 _PARAMETER = re.compile(r"\$(\d+)")
@@ -42,7 +42,7 @@ class Chosen:
 
     statements: int
     left_out: int
-    """Number of statements that the user chose but that a replay cannot run."""
+    """Number of statements that the options choose but that cannot be replayed."""
     transactions: int
     clients: int
     """Maximum number of sessions that were open at the same time."""
@@ -52,15 +52,15 @@ class Chosen:
     failed: int
     """Number of statements that failed when they were captured."""
     rows: int | None
-    """Number of rows that the statements returned or changed; None if the capture does not contain these numbers."""
+    """Number of rows that the statements returned or changed. None if the capture does not contain numbers of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How a replay differs from the recording."""
+    """Intended differences between a replay and the recording."""
 
     copies: int
-    """Number of times that each session is replayed."""
+    """How many times each session is replayed. Its copies run at the same time."""
     shift_time: bool
     new_keys: bool
 
@@ -70,14 +70,14 @@ class Tape:
     path: str
     clients: tuple[tuple[int, int], ...]
     kinds: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-    """Name of each kind of transaction, with its statements and their number of calls."""
+    """Kinds of transactions. Each has a name, and its statements with their numbers of calls."""
     keys: KeyUse
     typical: tuple[ScriptCommand, ...]
-    """The statements that took the most time, with values from one execution."""
+    """The statements that took the most time. Their parameters have the values of one execution."""
 
 
 def chosen(options: Mapping[str, str]) -> Chosen:
-    """Returns facts about the statements that the options choose. Raises InputError if they choose none."""
+    """Returns facts about the statements that the options choose. Raises InputError if the options choose none."""
     path = options["file"]
     one = _chosen(path, file.stamp(path), selection.read(options))
     copies = int(options["sessions"])
@@ -93,7 +93,8 @@ def chosen(options: Mapping[str, str]) -> Chosen:
 
 
 def tape(options: Mapping[str, str]) -> Tape:
-    """Returns the tape for these options, which exists as long as this process. Raises InputError and FailureError."""
+    """Returns the tape for these options. Its file exists until this process ends. Raises InputError and
+    FailureError."""
     path = options["file"]
     changes = Changes(int(options["sessions"]), options["shift_time"] == "yes", options["keys"] == "new")
     return _tape(path, file.stamp(path), selection.read(options), changes)
@@ -139,8 +140,9 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
 
 
 def _choose(opened: duckdb.DuckDBPyConnection, path: str, which: selection.Selection, shift_s: float = 0.0) -> None:
-    """Creates the table `selected`, with the transactions that the user chose, and the view `chosen`, with those of
-    their statements that can be replayed. `shift_s`: seconds by which times in statements are shifted back."""
+    """Creates the table `selected` and the view `chosen`. `selected` contains the transactions that the user chose.
+    `chosen` contains those of their statements that can be replayed. `shift_s`: seconds by which times in statements
+    are shifted back."""
     text = "text"
     if shift_s:
         shift.register(opened, shift_s)
@@ -155,8 +157,8 @@ def _choose(opened: duckdb.DuckDBPyConnection, path: str, which: selection.Selec
 
 
 def _assigned(opened: duckdb.DuckDBPyConnection) -> tuple[list[int], dict[str, Any]]:
-    """Assigns each session to a client that is free when the session starts. Returns the times at which clients become
-    free, and a table of sessions with client and rank."""
+    """Assigns each session to a client that is free when the session starts. Returns the time at which each client has
+    finished its last session, and a table with the client and rank of each session."""
     sessions = file.asked(
         opened,
         "SELECT session, min(epoch_us(started_at)) AS began, "
@@ -184,7 +186,7 @@ def _assigned(opened: duckdb.DuckDBPyConnection) -> tuple[list[int], dict[str, A
 
 @lru_cache(maxsize=4)
 def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes: Changes) -> Tape:
-    # The kernel removes a file without a name when this process ends, even if the process is killed.
+    # The file has no name, so the kernel removes it when this process ends or is killed.
     descriptor = os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     place = f"/proc/self/fd/{descriptor}"
     from ironbench import _core
@@ -205,8 +207,8 @@ def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes
 
 
 def _count_kinds(opened: duckdb.DuckDBPyConnection, copies: int) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
-    """Creates the tables `of_transactions`, with the kind of each transaction, and `places`, with the place of each
-    statement of a kind. Returns names and statements of the kinds."""
+    """Creates the tables `of_transactions` and `places`. `of_transactions` contains the kind of each transaction.
+    `places` contains a number for each statement of a kind. Returns the name and the statements of each kind."""
     opened.execute(
         "CREATE TABLE of_transactions AS SELECT transaction, hash(list(template ORDER BY number)) AS shape, "
         "bool_or(command IN ('begin', 'start')) AS is_block, min(number) AS first, max(number) AS last FROM chosen "
@@ -248,8 +250,8 @@ def _count_kinds(opened: duckdb.DuckDBPyConnection, copies: int) -> tuple[tuple[
 
 
 def _typical(opened: duckdb.DuckDBPyConnection, kinds: Sequence[tuple[str, object]]) -> tuple[ScriptCommand, ...]:
-    """Returns the statements that have a separate place and took the most time, or without durations those that ran
-    most often."""
+    """Returns the statements that took the most time, of those that are counted separately. If the capture has no
+    durations, returns the most frequent ones."""
     rows = file.asked(
         opened,
         f"""
@@ -308,8 +310,8 @@ def label(template: str) -> str:
 
 
 def _statements(copies: int, clients: int, keys: int) -> str:
-    """Returns the query for the tape. Copies of a session have separate clients and keys. They start one after another
-    within the mean time between two transactions, so that they are not synchronised."""
+    """Returns the query for the contents of the tape. Each copy of a session has its own client and keys. The starts of
+    the copies are spread over the mean time between two transactions, so that the copies are not synchronised."""
     return f"""
     SELECT
         (copy * {clients} + assigned.client)::INTEGER AS client,
