@@ -58,7 +58,7 @@ def jump(sent_ns: int, heard_ns: int, begin_ns: int, wait_ns: int) -> int:
     negligible.
 
     `sent_ns`: time at which the start was announced. `heard_ns`: time at which the reply arrived. Both are by this
-    machine's clock. `wait_ns`: time from the announcement to the start by the other clock.
+    machine's clock. `wait_ns`: time by the other clock between the arrival of the announcement and the start.
     """
     latest, earliest = begin_ns - sent_ns + STEADY_NS, begin_ns - heard_ns - STEADY_NS
     return min(0, latest - wait_ns) or max(0, earliest - wait_ns)

@@ -54,7 +54,7 @@ class ReadyEngine:
     prepared: TrialNotes
     state: CacheState
     read_bytes: int | None = None
-    """Number of bytes that the engine has read so far."""
+    """Number of bytes that the engine had read from devices when the preparation was complete. None if unknown."""
     pace: Callable[[Session], object] = lambda _: None
     """Function that sets the interval of checkpoints again, because a restart resets it."""
     clock: ClockStepDetector = field(default_factory=ClockStepDetector)
@@ -76,7 +76,7 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
         done = done.merge({"latency": f"{units.span(system.latency_s)} per round trip, by a relay over {kind}"})
     own, engine = system.dsn is None, engines.get(session.engine)
     load = checkpoints.settled(Setup(trial.cell, system, plan.choice), plan.crash).cell.load
-    if trial.purpose in (Purpose.LAB, *AUXILIARY) and own:  # isolate the trial from the previous one
+    if trial.purpose in (Purpose.LAB, *AUXILIARY) and own:  # so that the trial is not affected by the previous one
         done = done.merge(engine.administration.reset_statistics(session))
     sources, conditions = checkpoints.prepared(session, load, own, by_clock)
     pace = partial(checkpoints.prepared, load=load, own=own, by_clock=by_clock)
@@ -86,11 +86,11 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
 def at_last(
     ready: ReadyEngine, session: Session, load: Load, quiet_s: float | None, chill: Chill = caches.chill
 ) -> ReadyEngine:
-    """Finishes the preparation directly before the measured window: empties caches if requested, and waits until the
-    machine is idle. Raises FailureError.
+    """Finishes the preparation directly before the measured window. Empties the caches if the trial is cold, and then
+    waits until the machine is idle. Raises FailureError.
 
-    `quiet_s`: maximum wait; None: no wait. Caches are emptied last, because reading the state before the trial fills
-    them.
+    `quiet_s`: maximum number of seconds to wait. None means no wait. Caches are emptied this late because earlier steps
+    of the preparation read data, which fills caches.
     """
     done, state = ready.prepared, ready.state
     if state.asked == "cold":

@@ -69,14 +69,15 @@ class CacheState:
     prepared: TrialNotes = NO_NOTES
     data_bytes: int = 0
     fits: bool = True
-    """Whether all data fit in memory."""
+    """Whether all data fit in the memory that is available for caching."""
 
 
 def prepared(
     session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
 ) -> CacheState:
     """Prepares the caches as the load declares. Cold caches are emptied later, by `chill`. Raises FailureError."""
-    # Earlier versions accepted such labs even if the caches of the engine cannot be prepared.
+    # Labs of earlier versions may request a cache state for an engine whose caches cannot be prepared. The request is
+    # ignored.
     if not load.cache or not engines.get(session.engine).can("data"):
         return CacheState("")
     require(system, load)
@@ -116,18 +117,20 @@ def verified(state: CacheState, read_bytes: int | None) -> TrialNotes:
 
 
 def read_bytes(session: Session) -> int | None:
-    """Returns the bytes that the engine has read from devices so far; None if its processes are not visible.
+    """Returns the number of bytes that the engine has read from devices so far. Returns None if the engine's processes
+    are not visible.
 
-    The counters of a process that has waited for a child include the child's reads (Linux: wait_task_zombie,
-    kernel/exit.c), so that reads of ended backends are not lost. A library engine runs in child processes of ironbench.
+    The reads of ended backends are included: when a process waits for an ended child, the kernel adds the child's
+    counters to those of the process (Linux: wait_task_zombie, kernel/exit.c). A library engine runs in child processes
+    of ironbench, so ironbench's own counters are used.
     """
     engine = engines.get(session.engine)
     pids = [os.getpid()] if engine.can("in client") else list(session.processes())
     if isinstance(engine, LibraryEngine):
         if engine.can("in client"):
-            session.restart()  # ends the connection's child process, so that the process's reads are counted
+            session.restart()  # ends the child process: only then are its reads counted
         else:
-            pids.append(os.getpid())  # includes reads of child processes that have ended
+            pids.append(os.getpid())  # its counters include ended child processes
     counts = [_io(pid) for pid in pids]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
@@ -143,7 +146,7 @@ def chill(session: Session) -> Mapping[str, str]:
     FailureError."""
     session.restart()
     for directory in set(session.directories().values()):
-        copies.sync(Path(directory))  # dirty pages cannot be dropped
+        copies.sync(Path(directory))  # `evict` drops only clean pages
         copies.evict(Path(directory))
     return {}
 
@@ -173,7 +176,7 @@ def _memory_bytes(session: Session, system: System, clients: int) -> int:
         return own
     if system.memory_total_bytes is not None:
         return system.memory_total_bytes
-    if system.dsn is not None:  # a server outside ironbench's control groups
+    if system.dsn is not None:  # the server is in no control group of ironbench
         return Tree().table("/proc/meminfo").get("MemAvailable", 0)
     return memory_available(Tree()) or 0
 
@@ -190,12 +193,12 @@ def _io(pid: int) -> int | None:
 
 
 def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
-    """Reads the tables (none: the whole database) into the caches, as far as they fit. Returns how this was done, in
-    words. Raises FailureError."""
+    """Reads the tables into the caches, as far as they fit. Without tables, reads the whole database. Returns a
+    description of how this was done. Raises FailureError."""
     ways = []
     data = session.directories().get("data")
-    # A memory control group is charged only for pages that its processes are the first to read. Pages read by this
-    # process would not count towards the limit.
+    # The files are not read if the engine has a memory limit. A control group is charged for a page only if its own
+    # process is the first to read the page. Pages that this process reads would not count towards the limit.
     if data is not None and system.memory_total_bytes is None and system.dsn is None:
         copies.touch(Path(data))
         ways.append("files read")

@@ -21,16 +21,17 @@ PER_TRIAL = LEAST + 1
 
 
 def made(system: System, choice: Choice) -> bool:
-    """Returns whether trials change data on an engine whose checkpoints can be requested and observed."""
+    """Returns whether ironbench should request checkpoints during trials. This is the case if trials write data and the
+    engine's checkpoints can be requested and observed."""
     return engines.get(system.engine).can("checkpoints") and workloads.get(choice.workload).writes(choice.options)
 
 
 def settled(setup: Setup, crash: str = "") -> Setup:
-    """Returns the setup with a default interval of checkpoints, if its trials write to a server that ironbench starts
-    and the user set no interval.
+    """Returns the setup with a default interval of checkpoints. The setup is returned unchanged if its trials do not
+    write, if ironbench does not start the server, or if the user has set an interval.
 
-    There is no default before a power cut (`crash`): a checkpoint shortly before it would save data that the settings
-    leave unsafe.
+    There is also no default if the power is cut after the trial (`crash`). A checkpoint shortly before the power cut
+    would save data that could otherwise be lost with unsafe settings.
     """
     load, system = setup.cell.load, setup.system
     setting = engines.get(system.engine).administration.checkpoint_setting
@@ -60,8 +61,8 @@ def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.c
 
 
 def writing(setups: Sequence[Setup]) -> str:
-    """Returns a phrase for messages: that the trials write data, or that they may write data if this is not known in
-    advance."""
+    """Returns a phrase for messages. The phrase says that the trials write data, or that they may write data if
+    ironbench cannot know this in advance."""
     foreign = any(workloads.get(setup.choice.workload).foreign for setup in setups)
     return "trials may write data" if foreign else "trials write data"
 

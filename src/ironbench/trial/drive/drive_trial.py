@@ -73,8 +73,8 @@ class DriveOptions:
     live: LiveFile | None = None
     """File in which the live state of the trial is published."""
     together: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary
-    """Function that returns the summary for the checks, which may be combined with summaries of other trials that
-    changed the same data at the same time. If it returns None, the checks are skipped."""
+    """Function that gets the summary of the trial and returns the summary for the checks. If other trials changed the
+    same data at the same time, it combines their summaries. If it returns None, the checks are skipped."""
     by_clock: bool = True
     """Whether checkpoints may be timed by the server's clock. False for interleaved trials, because the clock of a
     paused server continues."""
@@ -119,11 +119,13 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
 
     A run with only one trial uses the seed itself, as pgbench does with --random-seed.
 
-    Trials with equal random numbers would all access the same rows, which would then be in caches for later trials.
-    Also, a workload that inserts and deletes at random would change the same customers in every trial, until these
-    customers reach the limits of the workload. In a lab, however, all configurations of a block draw the same numbers.
-    These configurations are compared with each other and start from the same data, so the effect of the numbers cancels
-    out (common random numbers: Law, "Simulation Modeling and Analysis", section 11.2).
+    Otherwise, different trials use different random numbers. With equal numbers, all trials would access the same rows,
+    and later trials would find these rows in caches. Also, a workload that inserts and deletes at random would change
+    the same customers in every trial, until these customers reach the limits of the workload.
+
+    In a lab, however, all configurations of a block use the same numbers. They are compared with each other and start
+    from the same data, so the effect of the numbers cancels out (common random numbers: Law, "Simulation Modeling and
+    Analysis", section 11.2).
     """
     if trials == 1 and trial.purpose == Purpose.SWEEP:
         return seed
@@ -255,8 +257,8 @@ class _Drive:
         follow: Follow = lambda phase, elapsed_s: None,
         drives: Drives | None = None,
     ) -> Driven:
-        """Runs the measured window, with the added network latency of the system: in the core's drive loop, or in the
-        workload itself if it drives its own load."""
+        """Runs the measured window. The core drives the load, or the workload does so itself (`drives`). If the system
+        has added network latency, it is in effect during the window."""
         plan, session = self._plan, self._session
         with _delayed(session, plan.system):
             if self._workload.drives:
@@ -326,8 +328,9 @@ def _delayed(session: Session, system: System) -> AbstractContextManager[None]:
 
 
 def _relay_cpus(system: System, available: Collection[int]) -> tuple[int, ...]:
-    """Returns the CPUs of the relay. If server or client are pinned, these are CPUs that neither uses, or else the
-    client's CPUs."""
+    """Returns the CPUs of the relay. If server or client are pinned, these are the CPUs that neither of them uses. If
+    there are none, the relay shares the client's CPUs. If neither is pinned, returns an empty tuple, and the relay may
+    use any CPU."""
     if not (system.server_cpus or system.client_cpus):
         return ()
     server = set(system.server_cpus or () if system.dsn is None else ())

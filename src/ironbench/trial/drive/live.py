@@ -29,8 +29,7 @@ _MOST_BYTES = 1 << 16
 PREPARING = "prepare"
 """Phase before the clients connect: data are restored, the engine is started, caches are filled."""
 IN_TURN = "turns"
-"""Phase of an interleaved block, which belongs to several trials at once. Their metrics are available when the block
-ends."""
+"""Phase in which the trials of an interleaved block run in turn. Their metrics become available when the block ends."""
 
 
 class LiveTrial(msgspec.Struct, frozen=True):
@@ -81,7 +80,8 @@ class LiveFile:
         self._write(PREPARING, 0.0)
 
     def turned(self, measured_s: float) -> None:
-        """Shows the measured time per trial of an interleaved block. Must be called after each rotation."""
+        """Shows how long each trial of an interleaved block has been measured so far. Must be called after each
+        rotation."""
         now_s = time.monotonic()
         if now_s - self._written_s >= _PERIOD_S:
             self._written_s = now_s
@@ -129,7 +129,7 @@ class LiveFile:
         with contextlib.suppress(OSError):
             if self._file < 0:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-                # The lock marks the file as unfinished: if this process is killed, others remove the file
+                # While this process holds the lock, others do not remove the file. If this process is killed, they do
                 # (records/durable.py).
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.pwrite(self._file, data, 0)

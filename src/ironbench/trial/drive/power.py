@@ -25,8 +25,8 @@ WAYS = {
 """Kinds of data loss at a power cut, which the devices implement: `crates/ironbench-device/src/live/undo.rs`."""
 NOTHING_AT_STAKE = "nothing-at-stake"
 SUMMARY = "power_cut"
-"""Key that marks a summary which is passed to checks after a power cut. The power cut reset the engine's own
-counters."""
+"""Key in the summary that is passed to the checks. It is present if the power was cut before the checks, which resets
+the engine's own counters."""
 
 
 class NotBackError(FailureError):
@@ -52,7 +52,7 @@ class PowerCutRecovery:
     how: str
     """Kind of data loss: a key of `WAYS`."""
     at_stake: int
-    """Number of writes on all devices that had not been flushed when the power was cut."""
+    """Number of writes that had not been flushed when the power was cut, on all devices together."""
     back_s: float
     """Seconds from the return of the power until the engine answered."""
 
@@ -91,7 +91,7 @@ def cut(session: Session, planned: PowerCut, seed: int) -> PowerCutRecovery:
 
 
 def held(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:
-    """Runs the workload's checks of the remaining data. Data that cannot even be read fail the checks."""
+    """Runs the workload's checks after a power cut. If the data cannot be read, returns a failed check."""
     try:
         return check()
     except IronbenchError as error:

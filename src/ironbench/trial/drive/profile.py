@@ -43,8 +43,9 @@ def roots(session: Session) -> Sequence[int]:
 
 
 def stopped(profiler: Profiler, summary: Mapping[str, Any]) -> Profile | None:
-    """Stops sampling and returns the samples of the measured window; None if the trial had no window. Must be called
-    right after the window, because times of day are converted with the present clocks."""
+    """Stops sampling and returns the samples of the measured window. Returns None if the trial had no window. Must be
+    called right after the window: the start of the window is a time of day, which is converted by the present
+    difference of the clocks."""
     elapsed_s = float(summary.get("elapsed_s") or 0.0)
     if elapsed_s <= 0:
         return None

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 
 
 Follow = Callable[[str, float], None]
-"""Function that is called several times a second and at the end, with the phase of a trial and the seconds since its
-window began."""
+"""Function that is called several times a second during a trial, and once at its end. It gets the phase of the trial
+and the seconds since the window began."""
 Looks = Sequence[Callable[["Progress"], None]]
-"""Functions that are called several times a second and at the end, with the progress of a trial."""
+"""Functions that are called several times a second during a trial, and once at its end. They get the progress of the
+trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,16 @@ class Tasks:
     work: Mapping[str, Any] | None = None
     """Work of the core other than scripts. If the load sets no duration, this work decides when the trial ends."""
     jobs: Mapping[str, Any] | None = None
-    """Plan for the part of the core that chooses the next script or generates the input of scripts; None: scripts are
-    chosen by their weights."""
+    """Plan for the part of the core that chooses the next script or generates the input of scripts. If it is None,
+    scripts are chosen by their weights."""
     retried_errors: tuple[str, ...] = ()
     """Classes of errors, in addition to serialization failures and deadlocks, after which a transaction is tried
     again."""
     reconnect: int = 0
-    """Number of requests to a directory server, or of transactions, after which a client opens a new connection; 0:
-    never."""
+    """Number of transactions after which a client opens a new connection. For a directory server, this is a number of
+    requests. 0 means that clients keep their connections."""
     bind_back: bool = False
-    """For a directory server: whether a client that has bound as another user afterwards binds again as the user of the
+    """For a directory server: if a client has bound as another user, whether it then binds again as the user of the
     connection."""
 
 
@@ -154,7 +155,7 @@ class ProgressLines:
         """Number of seconds of the window that have been printed or buffered."""
         self._passed: list[tuple[float, int, int, float, float]] = []
         self._lines_to_come = 0
-        """Number of lines still to be printed for the warm-up. The last of them is for the time 0 s."""
+        """Number of lines for the warm-up that have not been printed yet. The last line is for the time 0 s."""
         self._begun: tuple[float, int] | None = None
         """Seconds and transactions at the start of the current interval of the warm-up."""
         self._warmed = (0.0, 0)
@@ -193,7 +194,8 @@ class ProgressLines:
         failed = sum(second[2] for second in passed)
         some = [second for second in passed if second[1]]
         mean = sum(second[1] * second[3] for second in some) / done if done else 0.0
-        # The total variance is the variance within each second around its mean, plus the variance between these means.
+        # The variance of all response times is the mean of the variances within the seconds, plus the variance of the
+        # seconds' means.
         squares = sum(second[1] * (second[4] ** 2 + (second[3] - mean) ** 2) for second in some)
         stdev = math.sqrt(squares / done) if done else 0.0
         latency = f"lat {mean * 1e3:.3f} ms stddev {stdev * 1e3:.3f}" if done else "lat - ms stddev -"
@@ -258,7 +260,8 @@ class ProgressDisplay:
 
 
 def _rate(passed: Sequence[tuple[int, float]]) -> float:
-    """Returns the transactions per second between the first and the last pair of (transactions, seconds)."""
+    """Returns the transactions per second between the first and the last element of a list. Each element contains the
+    number of transactions so far and the time in seconds."""
     (before, began_s), (done, ended_s) = passed[0], passed[-1]
     return (done - before) / (ended_s - began_s) if ended_s > began_s else 0.0
 

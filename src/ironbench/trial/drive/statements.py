@@ -41,8 +41,8 @@ def statements(
 
 
 def _sent(script: ScriptSource, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
-    """Returns the statements of one pass through the script, in order; empty if the pass depends on the server's
-    answers."""
+    """Returns the statements that one execution of the script sends, in order. Returns an empty list if they depend on
+    the server's answers."""
     from ironbench import _core
 
     try:

@@ -76,7 +76,8 @@ def run_work(
 
 
 class MeasuredWindow:
-    """The window during which observers sample and CPU time is counted."""
+    """The measured window of a workload that drives its own load. During the window, observers sample and CPU time is
+    counted."""
 
     def __init__(
         self,
@@ -119,7 +120,8 @@ class MeasuredWindow:
             seen = sampler.stop()
             self.seen = {**msgspec.json.decode(seen.summary, type=dict[str, Any]), "samples": seen.samples}
             user, system = (late - early for late, early in zip(after, before, strict=True))
-            # The sampling threads are part of this process but are counted separately. They mostly read, in the kernel.
+            # The sampling threads are part of this process, but their CPU time is counted separately. It is subtracted
+            # from the system time, because these threads spend most of their time in the kernel, reading files.
             self.cpu = (user, max(0.0, system - self.seen["observer_cpu_s"]))
 
 
@@ -175,15 +177,15 @@ def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Int
 
 
 def _cpu() -> tuple[float, float]:
-    """Returns user and system CPU seconds of this process and of those children that it has waited for
-    (getrusage(2))."""
+    """Returns the CPU seconds of this process, in user mode and in the kernel (getrusage(2)). Children that have ended
+    and that this process has waited for are included."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime for one in used), sum(one.ru_stime for one in used)
 
 
 def _cpus(system: System) -> tuple[int, ...] | None:
-    """Returns the CPUs of the work. Without an engine, the work itself is the system, so the server's CPUs apply to
-    it."""
+    """Returns the CPUs on which the work may run. If there is no engine, the work itself is measured, so it gets the
+    server's CPUs."""
     own = system.server_cpus if engines.get(system.engine).can("bare machine") else None
     return own or system.client_cpus
 
@@ -213,8 +215,8 @@ class Interrupt:
         return self._happened
 
     def tell(self, what: Callable[[], None]) -> None:
-        """Registers a callback, which is called once in the signal handler, or immediately if the user has already made
-        the request."""
+        """Registers a callback. It is called once, in the signal handler. If the user has already pressed Ctrl-C, it is
+        called immediately."""
         self._listeners.append(what)
         if self._happened:
             what()

@@ -47,7 +47,7 @@ def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Print
             with engines.running(copies.with_database(setup.system, made.name), secrets, 1) as session:
                 _require_room(session, data)
                 loaded = own.fill(session, data, printer)
-            copies.reconnect()  # the connection was idle while the data were loaded
+            copies.reconnect()  # it was idle during the load and may be lost
             made = copies.complete(made, key)
         except BaseException:
             with suppress(IronbenchError):
@@ -83,7 +83,7 @@ class TrialDatabases:
     """The copies in which trials run. Each server has at most one copy at a time."""
 
     _servers: dict[str, DatabaseCopies] = field(default_factory=dict)
-    """For each database address in the configurations: access to the server of the database."""
+    """For each database address in the configurations, an object that copies and drops databases on the server."""
     _current: dict[str, str] = field(default_factory=dict)
     """For each database address: the name of the current copy."""
 
@@ -126,13 +126,13 @@ class TrialDatabases:
 
     def _drop(self, place: str) -> None:
         if place in self._current:
-            self._servers[place].reconnect()  # a trial may have restarted the server (system.control)
+            self._servers[place].reconnect()  # a restart may have ended it (system.control)
             self._servers[place].drop(self._current[place])
             del self._current[place]
 
 
 def _place(setup: Setup) -> str:
-    """Returns the address without session settings, because configurations that differ only in session settings use one
-    copy after another."""
+    """Returns the database address without session settings. Configurations that differ only in session settings run
+    one after another, so there is only one copy for all of them."""
     assert setup.system.dsn is not None
     return engines.get(setup.system.engine).without_session_settings(setup.system.dsn)

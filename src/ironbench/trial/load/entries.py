@@ -93,8 +93,8 @@ def _require_absent(session: Session, dataset: Dataset) -> None:
 
 
 def _explained(session: Session, dataset: Dataset, error: IronbenchError, own_server: bool) -> IronbenchError:
-    """Returns the error with the line of the user's file, after removing the entries that were added to a running
-    directory server."""
+    """Adds the line in the user's file to an error. On an existing directory server, first removes the entries that
+    were added."""
     hint = error.hint
     if not own_server:
         try:
@@ -125,7 +125,8 @@ def _top(dataset: Dataset) -> str:
 
 
 def _mark(session: Session, dataset: Dataset) -> str | None:
-    """Returns the key of the data; "" if others created the entry, None if the entry does not exist."""
+    """Returns the key of the data in ironbench's mark. Returns "" if the entry has no mark, because others created it.
+    Returns None if the entry does not exist."""
     try:
         rows = session.query(f"search {_top(dataset)}?description?base")
     except FailureError as error:

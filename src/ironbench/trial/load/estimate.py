@@ -16,10 +16,10 @@ from ironbench.trial.load.space import CHILD_BYTES
 from ironbench.words import counted, grouped
 
 COPY_BYTES_PER_S = 0.13e9
-"""Copy rate in bytes per second if the file system cannot share blocks: measured with syncing, on the virtual disk of a
-small machine."""
+"""Rate of copying data in bytes per second, including the sync, on a file system that cannot share blocks. Measured on
+the virtual disk of a small machine."""
 EXPENSIVE = 0.10
-"""Fraction of a trial's length above which copying data before every trial would take too much of the budget."""
+"""If copying the data takes more than this fraction of a trial's length, the data are not copied before every trial."""
 LOAD_BYTES_PER_S = 40e6
 """Load rate in bytes per second of each worker, relative to the final size of the data. It includes rows, keys and
 statistics."""
@@ -41,13 +41,14 @@ RECORD_BYTES = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The data that a configuration starts from."""
+    """The data with which the trials of a configuration start."""
 
     key: str
     """Key that is equal for configurations with the same data; empty if no data are loaded."""
     bytes: int
     work_s: float | None = None
-    """Approximate measured time in seconds of a trial without a duration, which ends when its work is done."""
+    """Approximate length in seconds of the measured window, for trials that have no duration and end when their work is
+    done."""
     once: bool = False
     """Whether one copy may be sufficient for a whole lab. This requires that trials do not write and `restore` is
     `auto`."""
@@ -111,14 +112,14 @@ def cells(
     once = _copied_once([*setups, *rated], contents) if own_times else {}
     copies = {setup.system.layout.data: once[setup.cell.name] for setup in setups if setup.cell.name in once}
     peak_trials = blocks.peaks([*setups, *rated])
-    search_trials = blocks.searching(setups) // max(1, len(setups))  # equal for all configurations
+    search_trials = blocks.searching(setups) // max(1, len(setups))  # the same number for each configuration
     return LabTimes(
         own_s=tuple(_own_s(setup, contents[setup.cell.name], own_times) for setup in setups),
         around_s=tuple(
             _around_s(setup, contents[setup.cell.name].bytes) - once.get(setup.cell.name, 0.0) for setup in setups
         ),
         once_s=sum(load_s + _costs(setups[0]).start_stop_s for load_s in loads.values()),
-        # Trials before the first block cannot leave their data to the next trial (`ironbench.lab.benches`).
+        # Before the first block, data are copied for every trial (`ironbench.lab.benches`).
         copies_s=sum(copies.values())
         + peak_trials * once.get(setups[0].cell.name, 0.0)
         + search_trials * sum(once.get(setup.cell.name, 0.0) for setup in setups),
@@ -144,11 +145,11 @@ def _loaders(setup: Setup) -> int:
 
 
 def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> dict[str, float]:
-    """Returns the configurations that start from the data that the previous trial left behind: name → seconds to copy
-    the data.
+    """Returns the configurations whose data are copied only once, because each trial starts from the data that the
+    previous trial left behind. Maps the name of the configuration to the seconds that a copy takes.
 
-    `trial.load.restore` makes the same decision when the trials run. Configurations in the same directory must have
-    equal data.
+    All configurations in the same directory must have equal data for this. `trial.load.restore` makes the same decision
+    when the trials run.
     """
     seconds: dict[str, float] = {}
     for place in {setup.system.layout.data for setup in setups}:
@@ -166,7 +167,7 @@ def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> di
 
 def _takes_too_long(setup: Setup, content: Content) -> bool:
     """Returns whether copying the data before every trial would take too long."""
-    load, lasts = setup.cell.load, not setup.system.layout.devices  # an emulated device exists only for one trial
+    load, lasts = setup.cell.load, not setup.system.layout.devices  # emulated devices exist only during a trial
     length_s = content.work_s if load.duration_s is None else load.duration_s
     if not (content.once and content.key and lasts) or length_s is None:
         return False
@@ -180,8 +181,8 @@ def _own_s(setup: Setup, content: Content, own_times: bool) -> float | None:
 
 
 def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials: int) -> int:
-    """Returns the space for a snapshot of each content, data and WAL of each directory, and the records. Existing
-    servers are assumed to have enough space for their data."""
+    """Returns the disk space that a lab needs. This is the space for one snapshot of each content, for data and WAL in
+    each data directory, and for the records. Data on existing servers are not included."""
     setups = [setup for setup in setups if setup.system.dsn is None]
     loaded = (contents[setup.cell.name] for setup in setups)
     snapshots = {content.key: content.bytes for content in loaded if content.key}
@@ -196,9 +197,10 @@ def space_bytes(setups: Sequence[Setup], contents: Mapping[str, Content], trials
 
 
 def _around_s(setup: Setup, data_bytes: int, pilot: bool = False) -> float:
-    """Returns the time that a trial takes outside its measured window. For a pilot, the window is included.
+    """Returns the time in seconds that a trial takes in addition to its measured window. For a pilot, the window is
+    included.
 
-    On a running server, only the user's own data are copied, and restarts happen only with permission.
+    On an existing server, only the user's own data are copied. The server is restarted only if the user permits this.
     """
     warming = data_bytes / READ_BYTES_PER_S if setup.cell.load.cache in ("warm", "hot") else 0.0
     warming += REHEARSING_S if setup.cell.load.cache == "hot" else 0.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of a load. `reused`: whether the data already existed; rows, bytes and times are then those of the
+    """The result of a load. `reused`: whether the data already existed. If so, rows, bytes and times are those of the
     original load."""
 
     rows: int = 0
@@ -20,7 +20,7 @@ class Loaded:
     """For each phase (`schema`, `rows`, `keys`, `references`, `analyze`), its duration in seconds; empty if the data
     were reused."""
     data_bytes: int = 0
-    """Size of the tables with their indexes, after loading or as found."""
+    """Size of the tables with their indexes. If the data already existed, this is their present size."""
     connections: int = 0
     reused: bool = False
     key: str = ""
@@ -28,8 +28,8 @@ class Loaded:
     """Whether the load had been interrupted before. Times and bytes are then those of its last part."""
 
     objects: Mapping[str, int] = field(default_factory=dict)
-    """For each kind of object (`tables`, `rows`, …), the number of objects that were restored from the user's dump and
-    compared with the dump's table of contents."""
+    """For each kind of object (`tables`, `rows`, …), the number of objects that were restored from the user's dump.
+    These numbers were compared with the dump's table of contents."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """For each kind of statement in the dump, the number of such statements that were skipped."""
 

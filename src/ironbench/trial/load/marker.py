@@ -11,7 +11,7 @@ from ironbench.trial.load.tables import present
 
 TABLE = "ironbench_load"
 _SCHEMA = (
-    # `rows` is a reserved word in some engines, and all engines have these types.
+    # `rows` is quoted because it is a reserved word in some engines. The types exist in all engines.
     f"create table {TABLE} (data varchar(200) not null primary key, content_key varchar(1000) not null, "
     'loaded_at varchar(40), "rows" decimal(19) not null, bytes decimal(19) not null, '
     "elapsed_s double precision not null)"
@@ -63,8 +63,8 @@ class Marker:
         self._session.query(f"insert into {TABLE} values ({quoted(self._data)}, {quoted(key)}, null, 0, 0, 0)")
 
     def fixed(self) -> dict[str, str]:
-        """Returns, for each table, the number and the sums of rows that no transaction changes, as they were after
-        loading; empty if an older version loaded the data."""
+        """Returns the result of `fixed_rows` after loading. It contains, for each table, the number and the sums of the
+        rows that no transaction changes. Returns an empty dict if an older version of ironbench loaded the data."""
         rows = self._session.query(f"select data, content_key from {TABLE} where data like {quoted(f'{self._data}/%')}")
         return {(data or "").removeprefix(f"{self._data}/"): sums or "" for data, sums in rows}
 

@@ -86,7 +86,7 @@ def identified(data: OwnData, system: System, workload: Workload) -> OwnData:
 def _progress(data: OwnData) -> Iterator[None]:
     """Shows progress on stderr while large files are read."""
     size = 0
-    with suppress(OSError):  # a missing file is reported when it is read
+    with suppress(OSError):  # an error is reported when the file is read
         size = sum(path.stat().st_size for file in data.files for path in _files(Path(file)))
     printer = Printer() if size >= _LARGE_BYTES else Printer.silent()
     with printer.bar(f"examine {listed([Path(file).name for file in data.files])}") as show, shown(show):
@@ -177,8 +177,9 @@ def require_check(session: Session, data: OwnData | None) -> None:
     try:
         session.query(data.check)
     except FailureError as error:
-        # SQLSTATE class 42: syntax error or access rule violation (PostgreSQL 18 documentation, appendix A). Codes of
-        # libraries have no such classes: a statement that a library rejects now would be rejected after every trial.
+        # SQLSTATE class 42 means a syntax error or an access rule violation (PostgreSQL 18 documentation, appendix A).
+        # Errors of libraries have no such classes. If a library rejects the query now, it would reject the query after
+        # every trial.
         ended = isinstance(error, EngineDiedError) or error.sqlstate == CANCELLED
         library = isinstance(engine, LibraryEngine) and not ended
         if error.sqlstate[:2] == "42" or library:

@@ -35,7 +35,7 @@ class LoadedPieces:
         engines.get(self._session.engine).administration.mark(self._session, (TABLE,))
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns the loaded pieces of tables in the format of the core's load plan."""
+        """Returns the pieces of tables that are already loaded, in the format of the core's load plan."""
         rows = self._session.query(f"select piece, first, past from {TABLE} where data = {quoted(self._data)}")
         return [
             {"table": str(piece), "first": int(first or 0), "past": int(past or 0)}
@@ -49,7 +49,8 @@ class LoadedPieces:
         return f"insert into {TABLE} values ({quoted(self._data)}, ':table', :first, :past)"
 
     def missing(self, phase: str, statements: tuple[str, ...]) -> list[str]:
-        """Returns those statements of a phase that have not run yet. Each is recorded in its own transaction."""
+        """Returns those statements of a phase that have not run yet. Each returned statement also records that it has
+        run, in the same transaction."""
         rows = self._session.query(
             f"select first from {TABLE} where data = {quoted(self._data)} and piece = {quoted('#' + phase)}"
         )

@@ -69,7 +69,8 @@ def fill(
     if not own_server:
         needs = ((f"table {dataset.tables[0]}", TABLES),)
         engines.get(session.engine).administration.require_rights(session, needs)
-    if known is None or not own_server:  # on ironbench's own server, routines without a mark are from older versions
+    # On a server that ironbench starts, routines without a mark were created by older versions of ironbench.
+    if known is None or not own_server:
         refuse_foreign_routines(session, dataset.references)
     if known is not None:
         if known.complete and tables_there:

@@ -58,9 +58,10 @@ def say_at(
 
 
 def say(session: Session, dsn: str, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]) -> None:
-    """Reports the data of these choices on an existing server, however the run ended. `named`: servers and databases
-    that were already reported, because one database may have several addresses."""
-    with suppress(IronbenchError):  # nothing is reported for a server that has died
+    """Reports the data of these choices that are left on an existing server. This must be done after successful and
+    failed runs. `named`: servers and databases that were already reported. It is needed because one database may have
+    several addresses."""
+    with suppress(IronbenchError):  # if the server has died, nothing is reported
         made = _left(session, choices)
         if made.words and (made.server, made.database) not in named:
             named.add((made.server, made.database))

@@ -19,18 +19,21 @@ from ironbench.trial.load.tables import present
 from ironbench.workloads import Dataset
 
 MOST_DEAD = 0.02
-"""Ratio of dead tuples to live tuples above which a table is vacuumed. A trial would not notice fewer dead tuples, and
-reading a large database to remove them would take too long. Below 2% of the pages, PostgreSQL's vacuum skips the
-indexes (BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
+"""A table is vacuumed if its ratio of dead tuples to live tuples is higher than this. Fewer dead tuples do not affect a
+trial, and reading a large database to remove them would take too long. If less than 2% of the pages contain dead
+tuples, PostgreSQL's vacuum does not process the indexes (BYPASS_THRESHOLD_PAGES in vacuumlazy.c)."""
 
 
 def restore_frequency(setup: Setup, source: DataSource, restore: str) -> str:
-    """Returns when data are restored: for each `trial`, for each `block`, or once per `lab`. `restore` is the lab
-    file's value: `trial`, `block` or `auto`.
+    """Returns how often data are restored: `trial` (before each trial), `block` (before each block), or `lab` (once).
+    `restore` is the value in the lab file: `trial`, `block` or `auto`.
 
-    For `auto`, data are restored before each trial unless this would take more than a tenth of the trial's length. In
-    that case, data are restored once per lab if trials do not write, and once per block if their changes do not last
-    (`Workload.is_stable`). A workload may require a copy for each trial (`Workload.starts_from_copy`).
+    For `auto`, data are restored before each trial unless this would take more than a tenth of the trial's length. If
+    it takes longer, there are three cases. If trials do not write, data are restored once. If trials write but undo
+    their changes (`Workload.is_stable`), data are restored before each block. If their changes remain, data are still
+    restored before each trial.
+
+    A workload may require a copy for each trial (`Workload.starts_from_copy`).
     """
     if restore != "auto":
         return restore
@@ -95,11 +98,11 @@ def warnings(setup: Setup, source: DataSource) -> tuple[Note, ...]:
 
 
 def untouched(session: Session, system: System, load: Load, choice: Choice, printer: Printer) -> dict[str, str]:
-    """Loads the data again if checks of the next trial need the original data. Returns conditions of that trial. Raises
-    InputError or FailureError.
+    """Loads the data again if the checks after the next trial need the original data and the present data have changed.
+    Returns conditions of the next trial. Raises InputError or FailureError.
 
-    On existing servers, only tables with ironbench's mark are dropped. A cold trial is checked afterwards, because a
-    check fills caches. If such a trial changes data itself, it cannot be checked at all.
+    On existing servers, only tables with ironbench's mark are dropped. Before a cold trial that writes data, nothing is
+    done: examining the data would fill the caches.
     """
     workload = workloads.get(choice.workload)
     dataset = workload.dataset(session.engine, choice.options)

@@ -35,7 +35,8 @@ time of a load is not limited."""
 WAITING_S = 3600.0
 """Seconds without a new row after which a load is given up even if the server answers new connections."""
 _BROKEN = ("08", "57P")
-"""SQLSTATE classes for a connection that was lost or that the server ends (PostgreSQL, appendix A)."""
+"""SQLSTATE classes of errors after which the connection is lost: connection exceptions, and errors of a server that
+shuts down (PostgreSQL, appendix A)."""
 _ATTEMPTS = 3
 """Maximum number of attempts at a load by workers. After a worker was lost, the others continue."""
 
@@ -58,8 +59,8 @@ class Copiers(Protocol):
         ...
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
-        """Copies rows. Returns `rows`, `bytes`, `connections`, and `lost`: why copying could not be completed, or an
-        empty text."""
+        """Copies rows. Returns a dict with `rows`, `bytes`, `connections` and `lost`. If copying could not be
+        completed, `lost` contains the reason. Otherwise, it is ""."""
         ...
 
 
@@ -227,7 +228,7 @@ def _copied(
     plan: dict[str, Any] = {"generator": dataset.generator, "connections": connections, "silence_s": SILENCE_S}
     if pieces:
         plan |= {"done": pieces.rows(), "note": pieces.note}
-    # Must be last, because a library engine closes its database file here for the loader to open.
+    # `target` is called last. A library engine then closes its database file, so that the loader can open the file.
     plan["engine"] = session.target()
     begin = time.perf_counter()
     stall = Stall(session.require_answer, SILENCE_S, WAITING_S) if isinstance(session, RemoteSession) else None
@@ -251,7 +252,7 @@ def _copied(
         return _copied_here(msgspec.json.encode(plan), show_rows, is_stalled)
     except FailureError:
         if stall is not None and stall.error is not None:
-            raise stall.error from None  # the error of the copy is only a consequence of the stall
+            raise stall.error from None  # the stall caused the error
         raise
 
 
@@ -351,4 +352,5 @@ def _settle(session: Session, dataset: Dataset, connections: int) -> None:
     """Updates the planner's statistics, and flushes writes for which the first trial would otherwise have to wait."""
     dialect = engines.get(session.engine).traits.dialect
     _in_parallel(session, dialect.after_load(dataset.tables), connections)
-    checkpoint(session, dialect)  # if the role may not do this, the trial's checkpoint metrics show the writes
+    # This may not be permitted. The metrics of checkpoints then show the writes.
+    checkpoint(session, dialect)

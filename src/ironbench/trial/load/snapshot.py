@@ -94,8 +94,8 @@ def _folder(contents: _Contents, basis: str) -> Path:
 def _on_their_server(
     setup: Setup, secrets: Secrets, dataset: Dataset, printer: Printer, copiers: rows.Copiers | None
 ) -> DataSource:
-    """Loads data on an existing server, on which only tables that this process loaded may be dropped and loaded
-    again."""
+    """Loads data on an existing server. On such a server, this process may drop only those tables that it has loaded
+    itself. Only these are later loaded again."""
     with engines.running(setup.system, secrets, setup.cell.load.clients) as session:
         connections = rows.connections(session)
         loaded = prepare.fill(session, dataset, connections, printer, own_server=False, copiers=copiers)
@@ -158,7 +158,8 @@ def _made(
         engine.snapshot(plain, folder, keep=False)
     finally:
         shutil.rmtree(building, ignore_errors=True)
-    # The load did not sync, so its rates are meaningless. Records show the data as found instead.
+    # The data were loaded without syncing, so the rates of this load are meaningless. The data are therefore recorded
+    # as existing data, which have no rates.
     loaded = Loaded(loaded.rows, loaded.bytes, loaded.elapsed_s, {}, loaded.data_bytes, 0, True, loaded.key)
     now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
     note = {"made_at": now, "bytes": _file_bytes(folder), "loaded": asdict(loaded)}
@@ -175,8 +176,8 @@ def _clear(building: Path) -> None:
         return
     if data_dirs.ours(building):
         os.close(data_dirs.lock(building))
-    # If ironbench was killed, its initdb continues for a short time. After the directory has been renamed, initdb no
-    # longer finds its files and ends.
+    # The initdb of a killed ironbench may still be running and create files. When the directory has been renamed,
+    # initdb no longer finds its files and ends.
     deadline = time.monotonic() + _INITDB_PATIENCE_S
     while building.exists() or gone.exists():
         if not gone.exists():

@@ -12,7 +12,8 @@ from ironbench.model.session import Session
 from ironbench.workloads import Dataset
 
 _ELSEWHERE = "use another database"
-"""First part of the hint if existing tables prevent loading, because these may be the user's only copy."""
+"""First part of the hint if existing tables prevent loading. Dropping them is not suggested first, because they may be
+the user's only copy."""
 _LONGEST = 200
 """Maximum number of characters of a text with row counts and sums that is stored as it is. For a longer text, a digest
 is stored."""
@@ -49,9 +50,11 @@ def refuse_foreign_routines(session: Session, statements: Sequence[str]) -> None
 
 
 def size(session: Session, tables: Sequence[str]) -> int:
-    """Returns the size of the tables with their indexes, or of everything if the engine cannot count tables separately.
+    """Returns the size of the tables with their indexes. If the engine cannot count tables separately, returns the size
+    of the whole database.
 
-    Without tables: the size of the whole database, e.g. for the user's own data; 0 if unknown.
+    If `tables` is empty, as for the user's own data, also returns the size of the whole database. Returns 0 if the size
+    is unknown.
     """
     dialect = _dialect(session)
     sql = dialect.size(tables) if tables else dialect.database_size()
@@ -68,7 +71,8 @@ def _dialect(session: Session) -> Dialect:
 
 
 def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -> None:
-    """Raises InputError unless the tables, which ironbench did not load, contain exactly the required rows."""
+    """Checks existing tables that ironbench did not load. Raises InputError unless they contain exactly the required
+    rows."""
     complete = len(there) == len(dataset.tables) and dataset.recognised
     if complete and all(true(session, query) for query in dataset.recognised):
         if violated := violations(session, dataset, fresh=False):

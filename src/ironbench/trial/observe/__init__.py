@@ -1,7 +1,9 @@
-"""Observers of a trial: every module in this package, or in an engine's folder `observers`, that defines an `OBSERVER`.
+"""Observers of a trial. Every module in this package, or in an engine's folder `observers`, that defines `OBSERVER` is
+an observer.
 
-The core's sampling threads read the declared sources, unparsed, at fixed times; all code here runs before or after the
-measured window. Order of use: `sources(session)` → the core samples → `observed(driven)`.
+Before the measured window, `sources(session)` returns the sources that observers need. During the window, threads of
+the core read these sources at fixed times and store the contents unparsed. After the window, `observed(driven)`
+computes the results. No Python code runs during the window.
 """
 
 from __future__ import annotations
@@ -95,11 +97,11 @@ def get(name: str) -> Observer:
 def sources(
     session: Session, observe: bool = True, machine: Tree | None = None, clients: int = 0
 ) -> tuple[Source, ...]:
-    """Returns the sources that the core must sample for this engine on this machine. May query the engine for the views
-    that it has.
+    """Returns the sources that the core must sample for this engine on this machine. Observers may query the engine,
+    for example to find out which views it has.
 
-    `clients`: expected number of backends; sources with a cost per backend are read less often. Missing sources are
-    left out without an error. Returns nothing if `observe` is false.
+    `clients`: expected number of backends. If it is large, sources with a cost per backend are read less often. Sources
+    that do not exist are left out. Returns nothing if `observe` is false.
     """
     if not observe:
         return ()
@@ -134,10 +136,11 @@ def parse(samples: Samples, window_s: float) -> Observation:
 def observed(
     driven: Driven, load: Load | None = None, connections: int | None = None
 ) -> tuple[Observation, Budget | None]:
-    """Returns the observations of a trial, and its breakdown of CPU time (None if the machine's CPU was not sampled).
+    """Returns the observations of a trial, and the breakdown of CPU time. The breakdown is None if the machine's CPU
+    time was not sampled.
 
-    `load`: the load of the trial; default: a closed loop. `connections`: number of connections that do work, if these
-    are not the load's clients.
+    `load`: the load of the trial. If it is None, a closed loop is assumed. `connections`: number of connections that do
+    work, if it differs from the number of clients.
     """
     samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in driven.samples.items()}
     summary = driven.summary
@@ -151,7 +154,8 @@ def observed(
     if load is not None and _some_wait_for_work(load, connections):
         busy = _busy_clients(driven, window_s)
     elif load is not None and load.curve is not None and load.curve.of == "clients":
-        busy = load.curve.mean(0.0, window_s)  # the other clients are connected, and idle until the curve needs them
+        # Only some of the clients work at a time. The others are connected but idle until the curve requires them.
+        busy = load.curve.mean(0.0, window_s)
     for one in observers():
         if isinstance(one, WaitObserver):
             observation.metrics.update(parts.shares(one.waits(samples, window_s), busy))
@@ -172,8 +176,8 @@ def observed(
     relay_s = observation.metrics.get("relay_cpu_cores", 0.0) * window_s
     library_s = 0.0
     if inside:
-        # The library works in the threads that call it, and in its own threads of the same process, which is a child of
-        # this process.
+        # A library engine works in a child process of this process: in the threads that call it, and in its own
+        # threads.
         children = None if driven.drives_itself else processes.children_growth(samples, window_s, os.getpid())
         whole_s = children.rate("children") * window_s - observers_s - emulation_s if children else 0.0
         library_s = max(threads_cpu_s, whole_s)
@@ -198,9 +202,9 @@ def _sampler_s(driven: Driven, window_s: float) -> float:
 
 
 def _some_wait_for_work(load: Load, connections: int | None) -> bool:
-    """Returns whether connections without a transaction wait for work: in an open loop, or for the work of other
-    clients, as in the market of the brokerage workload. Clients that are in their think time are not idle in this
-    sense."""
+    """Returns whether there are connections that wait for work between transactions. This is the case in an open loop.
+    It is also the case if clients wait for the work of other clients, like the market in the brokerage workload.
+    Clients in their think time do not wait for work."""
     return load.rate is not None or (connections is not None and connections > load.clients and not load.think_time_s)
 
 

@@ -15,7 +15,8 @@ from ironbench.trial.observe import processes
 
 STAT = "cpu.stat"
 _FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-"""The first eight fields of a line. Guest time, which follows, is already part of user and nice."""
+"""The first eight fields of a line of /proc/stat. The fields after these are not used: they contain guest time, which
+is already included in `user` and `nice`."""
 SHARES = {
     "user": ("user", "nice"),
     "system": ("system", "irq", "softirq"),
@@ -24,7 +25,8 @@ SHARES = {
     "idle": ("idle",),
     "irq": ("irq", "softirq"),
 }
-"""For each category, the kernel's fields. `irq` is part of `system`; the other categories add up to the total time."""
+"""For each category of CPU time, the kernel's fields that belong to it. The category `irq` is a part of `system`. The
+sum of the other categories is the total time."""
 
 
 class CpuObserver:
@@ -98,7 +100,7 @@ class CpuSeconds:
     relay: float = 0.0
     """CPU time of the relay that adds latency between clients and server."""
     library: float = 0.0
-    """CPU time of the process in which a library engine runs: of the client threads that call the engine, and of the
+    """CPU time of the process in which a library engine runs. It includes client threads that call the engine, and the
     engine's own threads."""
     programs: float | None = None
     """CPU time of other programs; None if some of them are not visible (in a container)."""
@@ -110,12 +112,16 @@ def budget(
     ours: CpuSeconds,
     observer_pids: Iterable[int] = (),
 ) -> Budget | None:
-    """Returns fractions of all cores' time that sum to 1; None if /proc/stat was not sampled.
+    """Returns the breakdown of the time of all cores, as fractions that add up to 1. Returns None if /proc/stat was not
+    sampled.
 
-    `observer_pids`: server processes that answered ironbench's observers. Their time counts as the observers' time.
-    Time waiting for a device is idle time. Clocks sometimes differ by a tick: if the known parts exceed the busy time,
-    they are scaled down to it. The rest is split into `other`, the time of other programs (or everything except
-    interrupts if this was not measured), and the kernel's time.
+    `observer_pids`: server processes that answered the queries of ironbench's observers. Their time counts as the
+    observers' time.
+
+    Time waiting for a device counts as idle. The known parts may exceed the busy time by a tick, because they come from
+    other clocks. They are scaled down in this case. The remaining busy time is split into `other`, the time of other
+    programs, and the time of the kernel. If the time of other programs was not measured, `other` contains everything
+    except interrupts.
     """
     grown = growth(points(samples.get(STAT), parse_stat), window_s)
     if grown is None or (idle := share(grown, "cpu", "idle", "iowait")) is None:
@@ -125,7 +131,8 @@ def budget(
     cores = len({key.partition(".")[0] for key in grown.by if key.startswith("cpu")} - {"cpu"}) or 1
     whole_s = cores * grown.span_s
     engine = processes.engine_growth(samples, window_s, frozenset(observer_pids))
-    # The samples of the engine may span a shorter time than those of the machine. Rates make them comparable.
+    # The samples of the engine may cover a shorter time than those of the machine. CPU time is therefore computed from
+    # the engine's rate and the length of the machine's samples.
     server_cpu_s = engine.rate("engine") * grown.span_s if engine else 0.0
     served_cpu_s = engine.rate("observers") * grown.span_s if engine else 0.0
     scale = grown.span_s / window_s / whole_s if window_s > 0 else 0.0

@@ -15,8 +15,8 @@ from ironbench.trial.observe.memory import parse_meminfo
 
 _KERNEL = "dirty.meminfo"
 _PERIOD_S = 5.0
-"""Sampling period in seconds. Any value is suitable, because only the sample at the end of the window is used, which
-the core always takes."""
+"""Sampling period in seconds. The value does not matter: only the sample at the end of the window is used, and the core
+always takes this sample."""
 
 
 class Dirty:

@@ -30,8 +30,8 @@ _FIELDS = (
     ("flushes", 15, 1.0),
     ("flush_s", 16, 1e-3),
 )
-"""Name of a counter, its position in the line, and its unit. Flushes are counted since Linux 5.5, and only for whole
-disks."""
+"""For each counter: its name, its position in the line, and the factor to base units. The kernel counts flushes since
+Linux 5.5, and only for whole disks."""
 _COUNTS = {
     "device_reads_per_s": "reads",
     "device_writes_per_s": "writes",
@@ -47,8 +47,9 @@ _LATENCIES = {
     "device_flush_latency_s": ("flush_s", "flushes"),
 }
 _TIMES = {"device_utilisation_share": "busy_s", "device_queue_depth": "queued_s"}
-"""The four tables above map the name of a metric to its counter. `_VOLUMES` and `_LATENCIES` also contain the counter
-of the requests. Numbers of requests are rounded to whole numbers, because the window's edges are between samples."""
+"""`_COUNTS`, `_VOLUMES`, `_LATENCIES` and `_TIMES` map the name of a metric to its counter. `_VOLUMES` and `_LATENCIES`
+also contain the counter of the requests. Numbers of requests are rounded to whole numbers, because they are
+interpolated: both ends of the window are between two samples."""
 
 
 class Disk:
@@ -113,7 +114,8 @@ def _metrics(grown: CounterGrowth) -> dict[str, float]:
         for name, (size, counter) in _VOLUMES.items()
         if size in grown.by
     }
-    # The kernel counts whole milliseconds (Documentation/admin-guide/iostats.rst), which fast requests may never reach.
+    # The kernel counts the duration of requests in whole milliseconds (Documentation/admin-guide/iostats.rst). If all
+    # requests were fast, the time is 0 and the latency is left out.
     values |= {
         name: grown.ratio(time, counter)
         for name, (time, counter) in _LATENCIES.items()

@@ -35,7 +35,8 @@ class DisturbanceShares:
     programs: float = 0.0
     steal: float = 0.0
     counted: bool = True
-    """Whether `programs` was measured. If not, it also includes the kernel's threads."""
+    """Whether the CPU time of other programs was measured. If not, `programs` is the remaining busy time, which
+    includes the threads of the kernel."""
 
     @property
     def share(self) -> float:
@@ -43,7 +44,8 @@ class DisturbanceShares:
 
     @property
     def disturbs(self) -> bool:
-        """Whether others used so much CPU time that a trial is flagged, or a slice is repeated (`cpu-taken`)."""
+        """Whether others used too much CPU time. In this case, a trial is flagged (`cpu-taken`), and a slice is
+        repeated."""
         return self.share > (BUSY if self.counted else BUSY_WITH_KERNEL)
 
 
@@ -65,6 +67,7 @@ def used_between(before: DisturbanceCounters, after: DisturbanceCounters) -> Dis
     counted = before.programs_s is not None and after.programs_s is not None
     if before.programs_s is not None and after.programs_s is not None:
         used_s = min(used_s, after.programs_s - before.programs_s)
-    # The CPU time of a process that its parent does not wait for is lost, and clocks sometimes differ by a tick.
+    # The difference may be negative: clocks sometimes differ by a tick, and the kernel does not count an ended process
+    # if its parent does not wait for it.
     programs = max(0.0, used_s) * processes.TICKS_PER_S / whole
     return DisturbanceShares(programs, steal, counted)

@@ -63,7 +63,8 @@ class Emulation:
                 counted += _counted(grown, role, partition)
         if seen:
             metrics["emulation_cpu_cores"] = cpu_s
-        if load > 0:  # the kernel passes on requests of zero-latency devices without counting them
+        # The load is 0 for zero-latency devices: the kernel passes their requests on, so they are not counted.
+        if load > 0:
             metrics["emulation_load_share"] = load
         return Observation(metrics, tuple(series), tuple(counted))
 
@@ -127,7 +128,7 @@ def _latency(grown: CounterGrowth, key: str, q: float) -> float | None:
 
 
 def _buckets(grown: CounterGrowth, prefix: str) -> dict[float, float]:
-    """Returns, for each upper edge of a bucket, the count of the bucket."""
+    """Returns the counts of a histogram. Maps the upper edge of each bucket to the count of the bucket."""
     return {float(name[len(prefix) :]): by for name, by in grown.by.items() if name.startswith(prefix)}
 
 

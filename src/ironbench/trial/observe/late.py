@@ -10,9 +10,9 @@ from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
 
 MISSED = 0.10
-"""Fraction of a trial that the server's counters may miss without a warning."""
+"""If the server's counters miss a larger fraction of a trial than this, there is a warning."""
 _MOST = 0.50
-"""Fraction of a trial that the counters may miss; if they miss more, they are not shown."""
+"""If the counters miss a larger fraction of a trial than this, they are not shown."""
 CODE = "counts-late"
 
 

@@ -35,10 +35,10 @@ _GAUGES = {
 }
 _RATES = {"swap_in_bytes_per_s": "pswpin", "swap_out_bytes_per_s": "pswpout"}
 _MAPPED, _MAPPED_PAGES = "Mapped", "nr_mapped"
-"""Two names for the same quantity, which is in bytes in one file and in pages in the other."""
+"""Names of the same quantity in two files. It is in bytes in /proc/meminfo, and in pages in /proc/vmstat."""
 _PAGES_BYTES = (4096.0, 16384.0, 65536.0)
-"""Page sizes of Linux on x86-64 (the first), on Arm (all; Documentation/arch/arm64/memory.rst) and on POWER (the
-last)."""
+"""Page sizes of Linux: x86-64 has the first one, Arm has all three (Documentation/arch/arm64/memory.rst), and POWER has
+the last one."""
 
 
 class Memory:
@@ -84,11 +84,11 @@ def _parse_vmstat(text: str) -> Values:
 
 
 def _page_bytes(memory: Sequence[SamplePoint], pages: Sequence[SamplePoint]) -> float:
-    """Returns the page size of the sampled machine, which may be another machine. It is computed from a quantity that
-    both files contain.
+    """Returns the page size of the sampled machine, which may be a remote machine. /proc/meminfo and /proc/vmstat
+    contain the same quantity in bytes and in pages. The page size is the ratio of the two.
 
-    In a container, possibly only one of the files is the container's own (lxcfs, `proc_fuse.c`). The result is then
-    this machine's page size.
+    In a container, one file may describe the container and the other one the machine (lxcfs, `proc_fuse.c`). If the
+    ratio is not a possible page size, returns the page size of this machine.
     """
     both = zip(memory, pages, strict=False)
     pairs = ((in_bytes.values.get(_MAPPED), counted.values.get(_MAPPED_PAGES)) for in_bytes, counted in both)

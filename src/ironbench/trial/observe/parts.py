@@ -1,13 +1,13 @@
 """Computes the breakdown of the clients' time by wait class from samples.
 
-Waits of backends are sampled. The kernel counts CPU time and run-queue time of backends exactly (/proc/<pid>/schedstat,
-Linux: Documentation/scheduler/sched-stats.rst), and these counts take precedence over samples: a backend that was woken
-shows its old wait event until it gets a core, and a backend that starts to wait already shows its wait event while it
-still runs in the kernel.
+The wait events of backends are sampled. CPU time and run-queue time of backends are known exactly, because the kernel
+counts them (/proc/<pid>/schedstat, Linux: Documentation/scheduler/sched-stats.rst). The kernel's counts take precedence
+over samples. Samples contain too many waits: a backend that was woken shows its old wait event until it gets a core,
+and a backend that is about to wait shows its wait event while it still runs.
 
-The kernel's counts become the times of the wait classes CPU and run queue. If the backends spent more time without a
-wait event than the sum of both, the remaining time is `other`. If they spent less, the excess is subtracted from all
-waits in proportion to their time.
+The times of the wait classes CPU and run queue are those that the kernel counted. Their sum is compared with the time
+that the backends spent without a wait event. If the backends spent more time without a wait event, the difference is
+the class `other`. If they spent less, the difference is subtracted from all waits in proportion to their time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ LEAST_IN_BATCH = 5
 
 
 def shares(waits: Waits, busy: float | None) -> dict[str, float]:
-    """Returns `time_share{part=…}`, and for sampled classes `time_samples{part=…}`. Classes without time are left out.
+    """Returns the metric `time_share{part=…}` for each wait class. For classes that were sampled, also returns
+    `time_samples{part=…}`. Classes without time are left out.
 
-    `busy`: mean number of clients with a transaction in progress, if idle backends wait for work that has not arrived
-    (open loop); None: every backend is busy.
+    `busy`: mean number of clients with a transaction in progress. It is given if idle backends may wait for work that
+    has not arrived, as in an open loop. None means that every backend is busy.
     """
     instants, counted, part_of = waits.instants, waits.on_cores, waits.part_of
     if not instants:
@@ -54,7 +55,8 @@ def shares(waits: Waits, busy: float | None) -> dict[str, float]:
 
 
 def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
-    """Returns backends by wait class. In `sampled`, backends without a wait event are counted under `CPU`."""
+    """Returns the number of backends in each wait class. In `sampled`, the class `CPU` contains all backends without a
+    wait event."""
     if counted is None:
         return dict(sampled)
     total = sum(sampled.values())
@@ -70,12 +72,12 @@ def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
 
 
 def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str], str]) -> float:
-    """Returns the number of independent observations to which the samples of a wait class are equivalent.
+    """Returns how many independent observations would give the same precision as the samples of a wait class.
 
-    Backends sampled at the same instant wait for the same flush or row, and successive instants are similar. The
-    variance of the fraction p is therefore estimated from batch means, and the number of independent draws with this
-    variance is p(1−p) divided by it (design effect: Kish, Survey Sampling, 1965, 8.2; batch means: Conway, Management
-    Science 10(1), 1963). The result is at least 1, and at most the number of backends in all samples.
+    Samples are not independent: backends often wait for the same flush or row at the same instant, and successive
+    instants are similar. The variance of the fraction p of the class is therefore estimated from batch means (Conway,
+    Management Science 10(1), 1963). The result is p(1−p) divided by this variance (design effect: Kish, Survey
+    Sampling, 1965, 8.2). It is at least 1, and at most the number of backends in all samples.
     """
     seen = [_of_part(point.values, part, part_of) for point in instants]
     every = sum(sum(point.values.values()) for point in instants)
@@ -91,8 +93,8 @@ def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str
 
 
 def _of_part(values: Values, part: str, part_of: Callable[[str], str]) -> float:
-    """Returns the fraction of backends in a wait class at one instant. Time of the class `other` is hidden among
-    backends without a wait event."""
+    """Returns the fraction of backends in a wait class at one instant. Samples cannot distinguish the class `other`
+    from CPU: both have no wait event. For `other`, all backends without a wait event are therefore counted."""
     total = sum(values.values())
     kinds = (part, CPU) if part == OTHER else (part,)
     return sum(n for event, n in values.items() if part_of(event) in kinds) / total if total else 0.0

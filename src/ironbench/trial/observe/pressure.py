@@ -1,6 +1,8 @@
-"""Pressure stall information: fraction of the time in which work was stalled for lack of CPU, memory or I/O.
+"""Pressure stall information: the fraction of time during which tasks had to wait because CPU, memory or I/O was
+scarce.
 
-Linux: Documentation/accounting/psi.rst. `some`: at least one task waited; `full`: all tasks that were not idle waited.
+The kernel counts two times for each resource (Linux: Documentation/accounting/psi.rst). `some` is the time in which at
+least one task waited. `full` is the time in which all tasks that were not idle waited.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Pressure:
             if (grown := growth(readings, window_s)) is None:
                 continue
             each = steps(readings)
-            # "full" has no meaning for the CPU of a whole machine (psi.rst), where it is always zero.
+            # For the CPU of a whole machine, `full` has no meaning and is always 0 (psi.rst).
             for kind in ("some",) if resource == "cpu" else ("some", "full"):
                 name = f"psi_{resource}_{kind}_share"
                 metrics[name] = grown.rate(kind)

@@ -1,11 +1,13 @@
 """CPU time of the engine's processes and of other programs, for the breakdown of CPU time (proc_pid_stat(5)).
 
-Servers start and end processes all the time. CPU time of an ended process is not lost: when the parent waits for it,
-the kernel adds it to the parent's "children" counters. The engine's CPU time is therefore the CPU time of its first
-process, including ended children, plus the CPU time of every living descendant. The observer reads every
-/proc/<pid>/stat every 5 s and at both ends of the window (about 10 µs each: 1,000 backends cost 0.2% of a core), and
-the engine's processes are selected by their parents afterwards. A process that neither the engine nor ironbench started
-is another program, unless it is a kernel thread.
+Servers start and end processes all the time. The CPU time of an ended process is not lost. When the parent waits for
+the process, the kernel adds its CPU time to the parent's "children" counters. The engine's CPU time is therefore the
+CPU time of its first process and of all living descendants, including their ended children.
+
+The observer reads /proc/<pid>/stat of every process every 5 s and at both ends of the window. This takes about 10 µs
+for each process, so 1,000 backends cost 0.2% of a core. The engine's processes are selected afterwards: they are the
+descendants of its first process. A process that neither the engine nor ironbench started belongs to another program,
+unless it is a kernel thread.
 """
 
 from __future__ import annotations
@@ -74,8 +76,8 @@ def roots(samples: Samples) -> set[int]:
 def engine_growth(
     samples: Samples, window_s: float, observer_pids: frozenset[int] = frozenset()
 ) -> CounterGrowth | None:
-    """Returns CPU seconds over the window: `engine` without the server processes that answered observers, and
-    `observers` for these processes."""
+    """Returns the CPU seconds of the engine in the window. `observers` is the time of the server processes that
+    answered observers. `engine` is the time of the other server processes."""
     parser = partial(_engine_cpu, first=roots(samples), observers=observer_pids)
     return _long_enough(_whole(points(samples.get(_ALL), parser)), window_s)
 
@@ -84,11 +86,14 @@ def _whole(readings: list[SamplePoint]) -> list[SamplePoint]:
     """Returns the samples without those that were taken while processes were ending, as all backends do after the
     window.
 
-    The files of one sample are read one after the other. If a process ends between the reading of its own file and the
-    reading of its parent's, the sample contains its time twice or not at all. The true sum never decreases, so the
-    longest series of samples that does not decrease is kept; if there are several, the one that is complete first.
+    The files of one sample are read one after the other. If a process ends after its own file was read and before its
+    parent's file is read, the sample contains its time twice. In the reverse order, the sample does not contain its
+    time. The true sum never decreases. The longest series of samples that does not decrease is therefore kept. If there
+    are several, the one that is complete first is kept.
     """
-    ends: list[float] = []  # for each length, the lowest last value of a series; `last` has the sample with that value
+    # For each length of a series, `ends` has the lowest last value of such a series, and `last` the sample with this
+    # value.
+    ends: list[float] = []
     last: list[int] = []
     before: list[int] = []
     longest = -1
@@ -120,17 +125,18 @@ def _long_enough(readings: list[SamplePoint], window_s: float) -> CounterGrowth 
 
 
 def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> CounterGrowth | None:
-    """Returns CPU seconds of `programs` other than the engine and ironbench; None if some of them are not visible.
+    """Returns the CPU seconds of other programs than the engine and ironbench, as `programs`. Returns None if some of
+    them are not visible.
 
-    `own`: processes of ironbench; their children are included.
+    `own`: processes of ironbench. Their children also belong to ironbench.
     """
     readings = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | own))
     return growth(_rising(readings, "programs"), window_s)
 
 
 def _rising(readings: list[SamplePoint], key: str) -> list[SamplePoint]:
-    """Returns a sum over processes without its decreases, because the time of a process is lost if its parent does not
-    wait for it."""
+    """Returns a sum over processes, without the decreases of this sum. The sum decreases when a process ends and its
+    parent does not wait for it."""
     reached, before, rising = 0.0, 0.0, []
     for point in readings:
         reached += max(0.0, point.values[key] - before)

@@ -22,7 +22,7 @@ class RelayObserver:
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         path = session.relay_counters if isinstance(session, DelayedSession) else ""
-        # The relay runs on the client's machine, which may differ from the observed machine.
+        # The relay runs on the client's machine. If another machine is observed, the file does not exist there.
         return (Source(_COUNTERS, "file", path),) if path and machine.read(path) else ()
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
@@ -40,7 +40,8 @@ class RelayObserver:
 
 
 def _late_s(grown: CounterGrowth) -> float | None:
-    """Returns by how much a request and its answer together leave the relay late; None without traffic."""
+    """Returns the total delay with which a request and its answer leave the relay after their scheduled times. Returns
+    None if there was no traffic."""
     mean_s = grown.ratio("late_s", "pieces")
     return None if mean_s is None else 2 * mean_s
 

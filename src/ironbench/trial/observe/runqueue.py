@@ -1,8 +1,8 @@
-"""CPU scheduling wait: how long runnable threads wait for a core. CPU utilisation does not show this saturation.
+"""CPU scheduling wait: the time that runnable threads wait for a core. CPU utilisation does not show such waits.
 
-/proc/schedstat counts it for the whole machine (Linux: Documentation/scheduler/sched-stats.rst). Kernels built without
-that file still count it for each process (second number of /proc/<pid>/schedstat); threads of other programs are then
-not included.
+/proc/schedstat contains this time for the whole machine (Linux: Documentation/scheduler/sched-stats.rst). Some kernels
+are built without this file. The time is then read for each process (second number of /proc/<pid>/schedstat). This
+includes all threads of ironbench, but only the main thread of any other process.
 """
 
 from __future__ import annotations
