@@ -162,7 +162,7 @@ MANY_NAMES = 40
 
 
 def similar(name: str, known: Iterable[str]) -> str:
-    """Returns a hint with the known names that are most similar to `name`; "" if none is similar."""
+    """Returns a hint with the known names that are most similar to `name`. Returns "" if none is similar."""
     import difflib
 
     close = difflib.get_close_matches(name, sorted(set(known)), n=2, cutoff=0.6)

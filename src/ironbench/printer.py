@@ -59,7 +59,8 @@ class Printer:
             self.say(f"  hint: {error.hint}")
 
     def width(self) -> int | None:
-        """Returns the number of columns of the terminal that shows stdout; None if stdout is a file or a pipe."""
+        """Returns the number of columns of the terminal that shows stdout. Returns None if stdout is a file or a
+        pipe."""
         try:
             return os.get_terminal_size(self._stdout.fileno()).columns or None
         except (OSError, ValueError):

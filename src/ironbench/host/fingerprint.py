@@ -115,7 +115,7 @@ def _khz(tree: Tree, name: str) -> int | None:
 
 
 def boost(tree: Tree) -> bool | None:
-    """Returns whether the processor may exceed its base frequency; None if unknown."""
+    """Returns whether the processor may exceed its base frequency. Returns None if it is unknown."""
     if (no_turbo := tree.integer(f"{_CPU}/intel_pstate/no_turbo")) is not None:
         return no_turbo == 0
     if (allowed := tree.integer(f"{_CPU}/cpufreq/boost")) is not None:

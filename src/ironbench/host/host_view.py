@@ -34,12 +34,13 @@ class CapabilityTests(Protocol):
         ...
 
     def wake_ups(self) -> list[float]:
-        """Returns the delays in seconds of a few hundred timed wake-ups; empty if they cannot be measured."""
+        """Returns the delays in seconds of a few hundred timed wake-ups. Returns an empty list if they cannot be
+        measured."""
         ...
 
     def syncs(self, directory: Path) -> list[float]:
-        """Returns the durations in seconds of some 4 KiB writes with a sync in `directory`; empty if they cannot be
-        measured."""
+        """Returns the durations in seconds of some 4 KiB writes with a sync in `directory`. Returns an empty list if
+        they cannot be measured."""
         ...
 
     def free_bytes(self, directory: Path) -> tuple[int, int] | None:

@@ -103,13 +103,14 @@ def state(pid: int) -> str:
 
 
 def parent(pid: int) -> int | None:
-    """Returns the process id of the parent; None if there is no such process."""
+    """Returns the process id of the parent. Returns None if there is no such process."""
     fields = _stat(pid)
     return None if fields is None else int(fields[_STAT_PPID])
 
 
 def cpu_s(pid: int) -> float:
-    """Returns the CPU seconds used so far, including children that have ended; 0 if there is no such process."""
+    """Returns the CPU seconds used so far, including children that have ended. Returns 0 if there is no such
+    process."""
     fields = _stat(pid)
     return 0.0 if fields is None else sum(map(int, fields[_STAT_CPU])) / os.sysconf("SC_CLK_TCK")
 
@@ -162,7 +163,8 @@ def started_unix_s(pid: int) -> float | None:
 
 
 def command(pid: int) -> str:
-    """Returns the name of the program that the process runs (at most 15 characters); "" if there is no such process."""
+    """Returns the name of the program that the process runs (at most 15 characters). Returns "" if there is no such
+    process."""
     try:
         return (PROC / str(pid) / "comm").read_text().strip()
     except OSError:

@@ -43,8 +43,8 @@ Documentation/admin-guide/perf-security.rst)."""
 
 
 def restrictions(kinds: Sequence[str]) -> tuple[Restriction, ...]:
-    """Returns what prevents sampling these kinds of stacks (`cpu`, `wait`) on this machine; empty if everything
-    works."""
+    """Returns what prevents sampling these kinds of stacks (`cpu`, `wait`) on this machine. Returns an empty tuple if
+    everything works."""
     from ironbench import _core
 
     found = []

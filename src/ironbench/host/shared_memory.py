@@ -64,7 +64,7 @@ def remove(name: str) -> None:
 
 
 def _header(path: Path) -> tuple[int, ...]:
-    """Returns the header of a list segment; () if it cannot be read."""
+    """Returns the header of a list segment. Returns () if it cannot be read."""
     try:
         with path.open("rb") as file:
             return struct.unpack(_HEADER, file.read(struct.calcsize(_HEADER)))
@@ -87,7 +87,8 @@ def _listed(path: Path) -> list[str]:
 
 
 def _attached(key: str, number: str) -> int | None:
-    """Returns the number of processes that use a segment; None if there is no segment with that key and number."""
+    """Returns the number of processes that use a segment. Returns None if there is no segment with that key and
+    number."""
     try:
         rows = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
     except OSError:

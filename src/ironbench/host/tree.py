@@ -29,7 +29,7 @@ class Tree:
         return str(Path(path).resolve()) if self.real else path
 
     def read(self, name: str) -> str | None:
-        """Returns the stripped text of a file; None if it is missing, not readable or not a regular file."""
+        """Returns the stripped text of a file. Returns None if it is missing, not readable or not a regular file."""
         try:
             return self.path(name).read_bytes().decode("utf-8", "replace").strip().strip("\0")
         except (OSError, ValueError):
@@ -65,7 +65,7 @@ class Tree:
             return False
 
     def names(self, directory: str) -> list[str]:
-        """Returns the sorted names in a directory; empty if it cannot be listed."""
+        """Returns the sorted names in a directory. Returns an empty list if it cannot be listed."""
         try:
             return sorted(entry.name for entry in self.path(directory).iterdir())
         except OSError:

@@ -85,8 +85,8 @@ def unknown_version(subject: str) -> InputError:
 
 
 def found_in(program: Path, pattern: bytes) -> str:
-    """Returns the first match in a program's file; "" if there is none. Finds the program's version without running
-    it."""
+    """Returns the first match in a program's file. Returns "" if there is none. Finds the program's version without
+    running it."""
     try:
         with program.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             match = re.search(pattern, content)

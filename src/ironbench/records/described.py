@@ -60,8 +60,8 @@ def _described(workload_name: str, options: tuple[tuple[str, str], ...], engine_
 
 
 def cache_bytes(record: Record, settings: Mapping[str, str]) -> int | None:
-    """Returns the size of the engine's buffer cache according to its settings, summed over all clients; None if
-    unknown."""
+    """Returns the size of the engine's buffer cache according to its settings, summed over all clients. Returns None if
+    it is unknown."""
     engine = engines.find(record.system.engine)
     return engine.cache_bytes(settings, record.cell.load.clients) if engine else None
 

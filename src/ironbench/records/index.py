@@ -350,7 +350,7 @@ def text(name: str) -> str:
 
 
 def stamp_of(trials: Path, name: str) -> Stamp | None:
-    """Returns the stamp of a record; None if there is no `record.json`."""
+    """Returns the stamp of a record. Returns None if there is no `record.json`."""
     try:
         seen = os.stat(f"{os.fspath(trials)}/{name}/record.json")  # noqa: PTH116 - `Path` objects would double the time
     except OSError:

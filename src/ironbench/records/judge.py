@@ -161,7 +161,7 @@ def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[No
 
 
 def _ended(summary: Mapping[str, Any]) -> tuple[Note, ...]:
-    """Returns the cause that the drive loop reported; empty if it reported none."""
+    """Returns the cause that the drive loop reported. Returns an empty tuple if it reported none."""
     return (note(ABORTED, error=summary["cause"]),) if summary["cause"] else ()
 
 
@@ -407,8 +407,8 @@ def durability(engine: Engine | None, settings: Mapping[str, str]) -> tuple[Note
 
 
 def wrote(driven: Driven, observation: Observation) -> bool | None:
-    """Returns whether the transactions wrote data, according to the server's counters; None if the counters were not
-    observed."""
+    """Returns whether the transactions wrote data, according to the server's counters. Returns None if the counters
+    were not observed."""
     written = observation.metrics.get("writing_transactions_per_s")
     log_bytes = observation.metrics.get("wal_bytes_per_transaction")
     if log_bytes is not None and log_bytes < NO_LOG_BYTES:

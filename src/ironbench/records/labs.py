@@ -245,8 +245,8 @@ class LabDirectory:
         return plan
 
     def source(self) -> str:
-        """Returns the current text of the lab file in this directory; empty if it is missing. Raises InputError if it
-        is not text."""
+        """Returns the current text of the lab file in this directory. Returns "" if it is missing. Raises InputError if
+        it is not text."""
         path = self.path / SOURCE
         return text_of(path, str(path), "restore the original file") if path.is_file() else ""
 
@@ -276,7 +276,8 @@ class LabDirectory:
         return sweep.lab_at_best(at_peak, self.best())
 
     def peak(self) -> BaselinePeak | None:
-        """Returns the peak; None if it has not been measured, or if no rate is a percentage of it."""
+        """Returns the throughput of the baseline's peak. Returns None if it has not been measured, or if no rate is a
+        percentage of it."""
         return _read(self.path / PEAK, BaselinePeak)
 
     def keep_peak(self, peak: BaselinePeak) -> None:

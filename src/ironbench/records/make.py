@@ -175,7 +175,7 @@ def software() -> dict[str, str]:
 
 
 def _version(package: str) -> str:
-    """Returns the version of a package; empty if the package belongs to an extra that is not installed."""
+    """Returns the version of a package. Returns "" if the package belongs to an extra that is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

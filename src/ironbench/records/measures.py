@@ -106,7 +106,7 @@ def _own_delay(driven: Driven) -> dict[str, float]:
 
 
 def _profile(driven: Driven) -> dict[str, float]:
-    """Returns metrics of the sampler of stacks; empty if no stacks were requested."""
+    """Returns metrics of the sampler of stacks. Returns an empty dict if no stacks were requested."""
     if (profile := driven.profile) is None:
         return {}
     return {
@@ -148,7 +148,8 @@ def timed(driven: Driven) -> list[dict[str, Any]]:
 
 
 def statements(driven: Driven) -> tuple[Statement, ...]:
-    """Returns the times of SQL commands in the order of the script; empty without `--report-per-statement`."""
+    """Returns the times of SQL commands in the order of the script. Returns an empty tuple without
+    `--report-per-statement`."""
     rows = timed(driven)
     longest = sorted(rows, key=lambda row: -row["count"] * row["mean_s"])[:MOST_STATEMENTS]
     return tuple(

@@ -199,7 +199,7 @@ class Store:
         return state_of(self._trials)
 
     def _stamp(self, name: str, unread: list[str]) -> Stamp | None:
-        """Returns the stamp of a record; None for any other file, which is noted in `unread`."""
+        """Returns the stamp of a record. Returns None for any other file, which is noted in `unread`."""
         stamp = stamp_of(self._trials, name)
         if stamp is None:
             unread.append(f"{self._trials / name} contains no record")

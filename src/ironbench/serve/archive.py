@@ -86,7 +86,7 @@ def page_of(fields: Mapping[str, str]) -> int:
 
 
 def _day(text: str) -> str:
-    """Returns a date in the form `2026-11-25`; empty if it is invalid."""
+    """Returns a date in the form `2026-11-25`. Returns "" if it is invalid."""
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:

@@ -30,7 +30,7 @@ def judged(study: Study, margin: float | None = None, undecided: str = "fail") -
 
 
 def summary(study: Study) -> dict[str, Any] | None:
-    """Returns the result of the gate for the lab's page; None if the lab has no comparison."""
+    """Returns the result of the gate for the lab's page. Returns None if the lab has no comparison."""
     from ironbench.report.gate_page import sentence
 
     found = judged(study)

@@ -167,7 +167,7 @@ async def _sleep(least_s: float) -> None:
 
 
 def shown(one: Experiment) -> dict[str, Any] | None:
-    """Returns the state of the trial as values that JSON can represent; None if no trial has started."""
+    """Returns the state of the trial as values that JSON can represent. Returns None if no trial has started."""
     return None if one.state is None else msgspec.to_builtins(one.state)
 
 

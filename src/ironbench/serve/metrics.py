@@ -171,7 +171,8 @@ def _name(one: Experiment) -> str:
 
 
 def _planned(results: Results, lab: str) -> int | None:
-    """Returns the number of planned trials; None if the plan cannot be read, for example while it is being written."""
+    """Returns the number of planned trials. Returns None if the plan cannot be read, for example while it is being
+    written."""
     try:
         return len(results.lab(lab).lab().trials)
     except IronbenchError:

@@ -75,8 +75,8 @@ class RequestGuard:
                 await answer(marked, 500, "This page failed. The server's terminal shows the error.")
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, dict[str, str]] | None:
-        """Returns status, text and headers of the response that refuses or redirects a request; None if the request may
-        pass."""
+        """Returns status, text and headers of the response that refuses or redirects a request. Returns None if the
+        request may pass."""
         policy, method, host = self._policy, scope["method"], headers.get("host", "")
         if not policy.names_this_host(host):
             return 421, "This server does not accept that host name. Open the address that it printed.", {}

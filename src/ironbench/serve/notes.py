@@ -16,7 +16,7 @@ OF_LAB = "lab"
 
 
 def read(store: Path, id: str) -> str:
-    """Returns a note; empty if there is none."""
+    """Returns the text of a note. Returns "" if there is none."""
     try:
         return _path(store, id).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -91,7 +91,7 @@ def address(path: str, **query: str) -> str:
 
 @cache
 def documentation(path: str) -> str:
-    """Returns the URL of a page of the documentation; empty if the package does not name a documentation site."""
+    """Returns the URL of a page of the documentation. Returns "" if the package does not name a documentation site."""
     for line in importlib.metadata.metadata("ironbench").get_all("Project-URL") or ():
         name, _, url = line.partition(", ")
         if name.lower() == "documentation":
@@ -100,7 +100,7 @@ def documentation(path: str) -> str:
 
 
 def static(name: str) -> Response | None:
-    """Returns a style sheet or script; None if the name is unknown."""
+    """Returns a style sheet or script. Returns None if the name is unknown."""
     if name not in _KINDS:
         return None
     kind = _KINDS[name]

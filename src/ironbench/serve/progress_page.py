@@ -130,8 +130,8 @@ def _of_whole_blocks(lab: Lab, records: Sequence[Record]) -> Sequence[Record]:
 
 
 def _needs(study: Any, stage: int) -> Table | None:
-    """Returns a table that shows for each comparison what it still needs for a verdict; None if nothing was compared.
-    `stage`: number of the last stage that has started."""
+    """Returns a table that shows for each comparison what it still needs for a verdict. Returns None if nothing was
+    compared. `stage`: number of the last stage that has started."""
     from ironbench.report.cell import count
     from ironbench.report.charts.base import Table
     from ironbench.report.finding_tables import interval_cell, ratio_cell, verdict

@@ -189,8 +189,8 @@ class Queue:
             return ""
 
     def failure(self, lab: str) -> str:
-        """Returns why the last start of a lab failed; empty if it did not fail, or if the lab was not started from this
-        queue."""
+        """Returns why the last start of a lab failed. Returns "" if it did not fail, or if the lab was not started from
+        this queue."""
         last = max((one for one in self.entries() if one.lab == lab), key=lambda one: one.begun_at, default=None)
         return last.why if last is not None and last.state == FAILED else ""
 
@@ -293,7 +293,7 @@ class Queue:
                 os.close(lock)
 
     def wait_reason(self, entry: QueueEntry, entries: Sequence[QueueEntry]) -> str:
-        """Returns why an entry cannot start now; empty if it can."""
+        """Returns why an entry cannot start now. Returns "" if it can."""
         now = self._now()
         if entry.not_before > now:
             return f"starts at {moment(entry.not_before)}"

@@ -116,7 +116,7 @@ def _state(directory: Path, process: ProcessId) -> tuple[LiveTrial | None, Path 
 
 
 def written(state: Path | None) -> int:
-    """Returns the time (ns) at which a state file was written; 0 if there is no file."""
+    """Returns the time (ns) at which a state file was written. Returns 0 if there is no file."""
     with contextlib.suppress(OSError):
         return state.stat().st_mtime_ns if state is not None else 0
     return 0

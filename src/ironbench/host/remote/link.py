@@ -110,8 +110,8 @@ class Link:
 
 
 async def line_of(process: SSHClientProcess[bytes], *words: bytes) -> bytes:
-    """Returns the first line that starts with one of the words; empty if the output ended before such a line. Other
-    lines are skipped, because they may come from the user's start-up files."""
+    """Returns the first line that starts with one of the words. Returns `b""` if the output ended before such a line.
+    Other lines are skipped, because they may come from the user's start-up files."""
     while line := await process.stdout.readline():
         if line.split()[:1] in [[word] for word in words]:
             break

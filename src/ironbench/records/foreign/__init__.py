@@ -101,7 +101,8 @@ def every(directory: Path, unread: list[str] | None = None) -> list[ForeignRecor
 
 
 def named(word: str, directory: Path) -> list[ForeignRecord]:
-    """Returns the foreign record with that id, or else all records with that label; empty if there are none."""
+    """Returns the foreign record with that id, or else all records with that label. Returns an empty list if there are
+    none."""
     records = every(directory)
     return [one for one in records if one.id == word] or [one for one in records if one.label == word]
 

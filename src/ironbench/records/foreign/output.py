@@ -127,7 +127,7 @@ def safe(text: str) -> str:
 
 
 def number(text: str) -> float | None:
-    """Returns a number; None for a text that is not a number, and for impossible values."""
+    """Parses a number. Returns None for a text that is not a number, and for impossible values."""
     if not _NUMBER.fullmatch(text):
         return None
     value = float(text)
@@ -135,7 +135,7 @@ def number(text: str) -> float | None:
 
 
 def count(text: str) -> int | None:
-    """Returns a whole number above 0; None for any other text."""
+    """Parses a whole number above 0. Returns None for any other text."""
     value = number(text)
     return int(value) if value is not None and value >= 1 and value.is_integer() else None
 

@@ -60,7 +60,7 @@ class Worker:
         return time.time_ns()
 
     def reach(self, server: dict[str, Any]) -> str:
-        """Returns why the server cannot be reached from this machine; empty if it can."""
+        """Returns why the server cannot be reached from this machine. Returns "" if it can."""
         host, port = str(server.get("host") or ""), int(server.get("port") or 0)
         path = server.get("socket") or (host if host.startswith("/") else "")
         if path:

@@ -41,7 +41,7 @@ class WorkerPool:
         self.close()
 
     def of(self, load: Load) -> WorkerPool | None:
-        """Returns this pool if the load has workers; None if this process drives the load."""
+        """Returns this pool if the load has workers. Returns None if this process drives the load."""
         return self if load.workers else None
 
     def reach(self, load: Load, target: dict[str, Any]) -> None:
@@ -89,7 +89,7 @@ class WorkerPool:
         return self.drive(plan, load, progress, started)
 
     def copiers(self, load: Load) -> WorkerCopiers | None:
-        """Returns workers that copy the rows of large data; None if this process copies the rows."""
+        """Returns workers that copy the rows of large data. Returns None if this process copies the rows."""
         return WorkerCopiers(self, load) if load.workers else None
 
     def copied(self, plan: dict[str, Any], load: Load, show: Callable[[int, int], None]) -> dict[str, Any]:

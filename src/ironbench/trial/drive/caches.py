@@ -216,7 +216,7 @@ def warm(session: Session, system: System, tables: tuple[str, ...]) -> str:
 
 
 def hit_share(before: Mapping[str, int], after: Mapping[str, int]) -> float | None:
-    """Returns the hit ratio between two readings of the counters; None if no blocks were accessed."""
+    """Returns the hit ratio between two readings of the counters. Returns None if no blocks were accessed."""
     if not before or not after:
         return None
     hit, read = after["hit"] - before["hit"], after["read"] - before["read"]

@@ -43,7 +43,7 @@ def settled(setup: Setup, crash: str = "") -> Setup:
 
 
 def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.checkpoint") -> str:
-    """Returns a sentence about the default interval of checkpoints; empty if no configuration uses the default.
+    """Returns a sentence about the default interval of checkpoints. Returns "" if no configuration uses the default.
 
     `field`: the field in which the user may set another interval.
     """

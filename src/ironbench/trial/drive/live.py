@@ -142,7 +142,7 @@ def place(directory: Path, series: str) -> Path:
 
 
 def read(path: Path) -> LiveTrial | None:
-    """Returns the state in the file; None if there is no file, or if it is being written at this moment."""
+    """Returns the state in the file. Returns None if there is no file, or if it is being written at this moment."""
     try:
         with path.open("rb") as file:
             return _STATES.decode(file.read(_MOST_BYTES).partition(b"\n")[0])

@@ -40,7 +40,7 @@ class Marker:
         self._data = data
 
     def read(self) -> LoadState | None:
-        """Returns the marker row; None if ironbench has never started to load these tables here."""
+        """Returns the marker row. Returns None if ironbench has never started to load these tables here."""
         if not present(self._session, (TABLE,)):
             return None
         found = self._session.query(

@@ -67,7 +67,7 @@ def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows
 
 
 def known_bytes(system: System, data: OwnData) -> int | None:
-    """Returns the loaded size of the user's own data; None if there is no snapshot of it."""
+    """Returns the loaded size of the user's own data. Returns None if there is no snapshot of it."""
     basis = "" if system.dsn is not None else engines.get(system.engine).basis(system)
     if not basis or not data.imported:
         return None
@@ -109,7 +109,8 @@ def _snapshot(folder: Path, note: dict[str, Any]) -> DataSource:
 
 
 def _read_note(folder: Path) -> dict[str, Any] | None:
-    """Returns the note of a complete snapshot; None if its files were changed or lost after it was completed."""
+    """Returns the note of a complete snapshot. Returns None if its files were changed or lost after it was
+    completed."""
     try:
         note: dict[str, Any] = json.loads((folder / NOTE).read_text())
         return note if note["bytes"] == _file_bytes(folder) else None

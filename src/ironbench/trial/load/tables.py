@@ -95,8 +95,8 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
 
 
 def violations(session: Session, dataset: Dataset, *, fresh: bool) -> str:
-    """Returns the conditions of the dataset that its rows violate, with the number of rows; "" if no condition is
-    violated."""
+    """Returns the conditions of the dataset that its rows violate, with the number of rows. Returns "" if no condition
+    is violated."""
     found = dataset.conditions(session, fresh) if dataset.conditions else ()
     return ", ".join(f"'{check.name}' ({check.actual})" for check in found if not check.passed)
 

@@ -41,7 +41,8 @@ class Observer(Protocol):
     """A sentence for `ironbench list observers`."""
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
-        """Returns sources named `observer.part`; empty if this observer can observe nothing on this machine."""
+        """Returns sources named `observer.part`. Returns an empty tuple if this observer can observe nothing on this
+        machine."""
         ...
 
     def parse(self, samples: Samples, window_s: float) -> Observation:

@@ -75,7 +75,7 @@ def parse_stat(text: str) -> Values:
 
 
 def share(grown: CounterGrowth, core: str, *kinds: str) -> float | None:
-    """Returns the fraction of a core's time (for `cpu`: of all cores) in these categories; None if no time has
+    """Returns the fraction of a core's time (for `cpu`: of all cores) in these categories. Returns None if no time has
     passed."""
     total = sum(grown.by.get(f"{core}.{field}", 0.0) for field in _FIELDS)
     part = sum(grown.by.get(f"{core}.{field}", 0.0) for kind in kinds for field in SHARES[kind])

@@ -70,7 +70,7 @@ class Emulation:
 
 
 def quantile(counts: dict[float, float], q: float) -> float | None:
-    """Returns the upper edge of the bucket that contains the quantile; None if all counts are zero."""
+    """Returns the upper edge of the bucket that contains the quantile. Returns None if all counts are zero."""
     total = sum(counts.values())
     if total <= 0:
         return None

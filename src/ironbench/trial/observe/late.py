@@ -37,7 +37,7 @@ def published(observation: Observation, summary: Mapping[str, Any], scripts: boo
 
 
 def late_note(observation: Observation, window_s: float) -> Note | None:
-    """Returns the warning about the delayed counters; None if there is none."""
+    """Returns the warning about the delayed counters. Returns None if there is none."""
     late_s = max((late_s for name, late_s in observation.late.items() if name in observation.metrics), default=0.0)
     if observation.withheld or late_s <= MISSED * window_s:
         return observation.withheld

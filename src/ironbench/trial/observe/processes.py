@@ -116,7 +116,7 @@ _LEAST_OF_WINDOW = 0.5
 
 
 def _long_enough(readings: list[SamplePoint], window_s: float) -> CounterGrowth | None:
-    """Returns the increase over the window; None if the samples cover less than half of it.
+    """Returns the increase over the window. Returns None if the samples cover less than half of it.
 
     The kernel counts ticks of 10 ms, so an increase over a few milliseconds would be 0 for a busy engine.
     """
@@ -194,8 +194,8 @@ def programs_and_own_s(machine: Tree, own: Set[int]) -> tuple[float | None, floa
 
 
 def _engine_cpu(text: str, first: set[int], observers: frozenset[int] = frozenset()) -> Values:
-    """Returns the CPU seconds of the engine in one sample of all processes; empty if the engine's first process has
-    ended."""
+    """Returns the CPU seconds of the engine in one sample of all processes. Returns an empty dict if the engine's first
+    process has ended."""
     stats = _stats(text)
     ours = _with_descendants(first & stats.keys(), stats)
     if not ours:
