@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from patience import eventually
 
 from ironbench import _core
 from ironbench.errors import InputError
@@ -58,6 +59,16 @@ void receive_caller(void) { receive_callee(); sink++; }
 void send_callee(void) { for (;;) { usleep(5000); if (write(channel[1], "x", 1) != 1) _exit(1); } }
 void send_caller(void) { send_callee(); sink++; }
 
+static int answer[2];
+void sleep_shortly(void) { usleep(200); sink++; }
+void play(int from, int to) {
+    char byte = 'x';
+    for (long i = 0;; i++) {
+        if (write(to, &byte, 1) != 1 || read(from, &byte, 1) != 1) _exit(1);
+        if (i % 16 == 0) sleep_shortly();
+    }
+}
+
 int main(int count, char **words) {
     (void) count;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -74,6 +85,11 @@ int main(int count, char **words) {
         if (pipe(channel) != 0) return 1;
         if (fork() == 0) { prctl(PR_SET_PDEATHSIG, SIGKILL); receive_caller(); }
         send_caller();
+    }
+    if (strcmp(words[1], "players") == 0) {
+        if (pipe(channel) != 0 || pipe(answer) != 0) return 1;
+        if (fork() == 0) { prctl(PR_SET_PDEATHSIG, SIGKILL); play(channel[0], answer[1]); }
+        play(answer[0], channel[1]);
     }
     return 1;
 }
@@ -214,6 +230,26 @@ def test_a_blocked_thread_has_the_stack_that_woke_it(program: Path) -> None:
         found = lines(profiled(["wait"], [pid]))
     received = [line for line in found if "receive_caller" in line.stack and line.reason == "blocked"]
     assert any("main;send_caller" in line.waker for line in received)
+
+
+@waits
+def test_waits_add_up_to_the_time_even_if_most_switches_are_not_recorded(program: Path) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    with running(program, "players") as pid:
+        children = Path(f"/proc/{pid}/task/{pid}/children")
+        assert eventually(lambda: bool(children.read_text().split()))
+        players = [pid, int(children.read_text())]
+        for player in players:
+            os.sched_setaffinity(player, {cpu})
+        before, start = cpu_s(players[0]) + cpu_s(players[1]), time.monotonic()
+        found = [line for line in lines(profiled(["wait"], [pid], 3)) if line.role == "engine"]
+        elapsed, used = time.monotonic() - start, cpu_s(players[0]) + cpu_s(players[1]) - before
+    waited = sum(line.seconds for line in found)
+    # The windows in which switches are recorded are a sample of the time.
+    assert waited == pytest.approx(3 * (2 - used / elapsed), rel=0.15)
+    short = [line for line in found if "play;sleep_shortly" in line.stack and line.reason == "blocked"]
+    assert short
+    assert all("play" in line.stack for line in found if line.seconds > 0.01 * waited)
 
 
 @waits

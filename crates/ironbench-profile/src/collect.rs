@@ -1,13 +1,13 @@
 //! Turns the kernel's records into counts of stacks, one row for each combination of stack, thread and reason.
 
-use std::collections::HashMap;
-
+use foldhash::HashMap;
 use perf_event_open_sys::bindings;
 
 use crate::processes::{NameId, Processes, Role};
 use crate::record::{Record, Sample, UserState};
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::timeline::{RowId, Timeline};
+use crate::traced::Traced;
 use crate::tracefs::Scheduler;
 use crate::unwind::Unwinder;
 use crate::waits::{Reason, Thread, Wait, Waits};
@@ -76,6 +76,7 @@ pub struct Collector {
     pub rows: Rows,
     pub timeline: Timeline,
     waits: Waits,
+    pub traced: Traced,
     unwinder: Unwinder,
     pub lost: u64,
     pub truncated: u64,
@@ -102,6 +103,7 @@ impl Collector {
             rows: Rows::default(),
             timeline: Timeline::default(),
             waits: Waits::default(),
+            traced: Traced::default(),
             unwinder: Unwinder::default(),
             lost: 0,
             truncated: 0,
@@ -139,9 +141,10 @@ impl Collector {
         }
     }
 
-    /// Counts waits that have not ended as if they ended at `time`.
-    pub fn finish(&mut self, time: u64) {
-        for wait in self.waits.unfinished(time) {
+    /// Switches are no longer recorded.
+    pub fn pause(&mut self, time: u64) {
+        self.traced.end(time);
+        for wait in self.waits.cut(time) {
             self.waited(&wait);
         }
     }
@@ -154,6 +157,7 @@ impl Collector {
             self.others += 1;
             return;
         };
+        self.waits.ran(sample.tid);
         let (name, stack) = (self.processes.name(sample.tid), self.unwound(sample, UserState::parse(sample.rest)));
         let row = self.rows.id(Row { reason: None, role, name, stack, waker: EMPTY });
         self.timeline.add(row, sample.time, self.period_ns);
@@ -193,9 +197,10 @@ impl Collector {
     }
 
     fn waited(&mut self, wait: &Wait) {
-        let &Wait { role, name, reason, stack, waker, .. } = wait;
+        let &Wait { role, name, reason, stack, waker, start, end, .. } = wait;
+        let Some((start, end)) = self.traced.counted(start, end) else { return };
         let row = self.rows.id(Row { reason: Some(reason), role, name, stack, waker });
-        self.timeline.add_interval(row, wait.start, wait.end);
+        self.timeline.add_interval(row, start, end);
     }
 
     /// Returns the stack of a sample whose chain contains all frames.

@@ -7,8 +7,8 @@ use perf_event_open_sys::{bindings, ioctls, perf_event_open};
 
 use crate::unwind::REGISTERS;
 
-/// Bytes of the user stack that are copied with each sample, starting at the innermost frame. A clock takes few
-/// samples, but there may be tens of thousands of switches per second.
+/// Bytes of the user stack that are copied with each sample, starting at the innermost frame. A clock takes fewer
+/// samples than there are switches.
 const CLOCK_STACK: u32 = 16 << 10;
 const SWITCH_STACK: u32 = 8 << 10;
 
@@ -17,6 +17,8 @@ const SWITCH_STACK: u32 = 8 << 10;
 pub enum Trigger {
     /// The software clock, which takes this many samples per second of CPU time.
     CpuClock { hz: u64 },
+    /// Nothing. The event only announces processes.
+    Nothing,
     /// Every hit of the tracepoint with this ID. `unwound`: whether samples contain registers and user stack for
     /// unwinding.
     Tracepoint { id: u64, unwound: bool },
@@ -75,6 +77,11 @@ impl Event {
                 attributes.set_exclude_idle(1);
                 attributes.set_exclude_kernel(u64::from(!target.kernel));
                 CLOCK_STACK
+            }
+            Trigger::Nothing => {
+                attributes.type_ = bindings::PERF_TYPE_SOFTWARE;
+                attributes.config = u64::from(bindings::PERF_COUNT_SW_DUMMY);
+                0
             }
             Trigger::Tracepoint { id, unwound } => {
                 attributes.type_ = bindings::PERF_TYPE_TRACEPOINT;

@@ -1,7 +1,8 @@
 //! Profiles of a database and its client, sampled by the kernel's performance events (perf_event_open(2)).
 //!
 //! There are two kinds of profile. `cpu` samples the stacks of running threads at a fixed rate. `wait` records how long
-//! a thread was off the CPU, at each switch of the scheduler, with the thread's stack and the stack that woke it.
+//! a thread was off the CPU, at each switch of the scheduler, with the thread's stack and the stack that woke it. If
+//! there are many switches, they are recorded only in a part of the time.
 //!
 //! The kernel writes records to one ring buffer per CPU. One thread reads the ring buffers, sorts the records by time,
 //! converts addresses to offsets in files (so that the processes may end before the profile does), and counts stacks.
@@ -20,6 +21,7 @@ mod space;
 mod stacks;
 mod symbols;
 mod timeline;
+mod traced;
 mod tracefs;
 mod unwind;
 mod waits;

@@ -1,8 +1,10 @@
 //! The processes that a profile covers: their roles, mappings, and names of threads.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::sync::Arc;
+
+use foldhash::{HashMap, HashMapExt as _};
 
 use crate::record::Map;
 use crate::space::{Files, Space};

@@ -6,7 +6,7 @@ use crate::collect::Collector;
 use crate::processes::Role;
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::symbols::{self, Label};
-use crate::timeline::{Total, Windows};
+use crate::timeline::{RowId, Total, Windows};
 use crate::waits::Reason;
 
 /// The samples of one stack with one reason.
@@ -44,10 +44,16 @@ impl Profile {
     /// Looks up the names of functions, and sums the samples that lie in the windows.
     pub fn new(collected: &Collector, windows: &Windows, sampler_cpu_s: f64) -> Self {
         let tree = Tree::new(&collected.stacks, collected);
-        let totals = collected.timeline.totals(windows, collected.rows.rows.len());
+        let rows = &collected.rows.rows;
+        let rest = collected.traced.rest(windows);
+        let weight = |row: RowId, time| match rows[row as usize].reason {
+            None => 1.0,
+            Some(_) => collected.traced.weight(time) * rest,
+        };
+        let totals = collected.timeline.totals(windows, rows.len(), weight);
         let mut merged = BTreeMap::<_, Total>::new();
         let (mut frames, mut unresolved) = (0, 0);
-        for (row, total) in collected.rows.rows.iter().zip(totals).filter(|(_, total)| total.samples > 0) {
+        for (row, total) in rows.iter().zip(totals).filter(|(_, total)| total.samples > 0) {
             let (stack, waker) = (tree.merged[row.stack as usize], tree.merged[row.waker as usize]);
             let sum = merged.entry((row.reason, row.role, row.name, stack, waker)).or_default();
             sum.samples += total.samples;

@@ -1,12 +1,12 @@
 //! The thread that samples.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
+use foldhash::{HashMap, HashMapExt as _};
 use ironbench_core::Error;
 
 use crate::access::{self, Access};
@@ -18,6 +18,7 @@ use crate::record::Batch;
 use crate::ring::Ring;
 use crate::stacks::Stacks;
 use crate::timeline::Windows;
+use crate::traced::{Change, Duty};
 use crate::tracefs::Scheduler;
 
 /// Size of a CPU's ring buffer of clock samples. It has room for 500 ms of samples with stacks at 999 Hz. The first
@@ -28,7 +29,7 @@ const CLOCK_RING: usize = 8 << 20;
 const SWITCH_RING: usize = 32 << 20;
 const SWITCH_RINGS: usize = 256 << 20;
 /// Interval between reads of the ring buffers. A ring buffer that is half full is read earlier.
-const INTERVAL_MS: i32 = 100;
+const INTERVAL_MS: u64 = 100;
 /// Niceness of the sampling thread. The database has precedence, but the sampling thread still gets CPU time.
 const NICE: i32 = 5;
 /// Depth at which the kernel cuts stacks by default. sysctl kernel.perf_event_max_stack can change it.
@@ -116,7 +117,15 @@ impl Drop for Profiler {
 /// The open events and their ring buffers.
 struct Sampler {
     events: Vec<Event>,
-    rings: Vec<Ring>,
+    /// Positions of the scheduler's events.
+    scheduler_events: Vec<usize>,
+    cpus: usize,
+    /// Size of a CPU's ring buffer of switches in bytes. The next field is the number of bytes read from these ring
+    /// buffers.
+    switch_ring: usize,
+    switch_bytes: usize,
+    /// The ring buffers, and whether they contain samples of a clock.
+    rings: Vec<(bool, Ring)>,
     ring_descriptors: Vec<RawFd>,
     sources: HashMap<u64, Source>,
     scheduler: Option<Scheduler>,
@@ -136,6 +145,9 @@ impl Sampler {
             triggers.push((Trigger::CpuClock { hz: u64::from(hz) }, Source::Clock));
         }
         if let Some(Scheduler { switch, waking, .. }) = scheduler {
+            if triggers.is_empty() {
+                triggers.push((Trigger::Nothing, Source::Clock));
+            }
             triggers.push((Trigger::Tracepoint { id: switch, unwound: true }, Source::Switch));
             triggers.push((Trigger::Tracepoint { id: waking, unwound: false }, Source::Waking));
         }
@@ -148,9 +160,21 @@ impl Sampler {
         };
         let period_ns = 1_000_000_000 / u64::from(hz);
         let (events, rings, ring_descriptors, sources) = (Vec::new(), Vec::new(), Vec::new(), HashMap::new());
-        let mut sampler = Self { events, rings, ring_descriptors, sources, scheduler, processes, period_ns };
         let cpus = access::online_cpus();
         let switch_ring = SWITCH_RING.min(SWITCH_RINGS / cpus.len().max(1).next_power_of_two());
+        let mut sampler = Self {
+            events,
+            scheduler_events: Vec::new(),
+            cpus: cpus.len(),
+            switch_ring,
+            switch_bytes: 0,
+            rings,
+            ring_descriptors,
+            sources,
+            scheduler,
+            processes,
+            period_ns,
+        };
         for cpu in cpus {
             sampler.open_on(cpu, &threads, kernel, &triggers, switch_ring).map_err(|error| {
                 let failure = Error::failure("profile", format!("CPU {cpu}: {error}"));
@@ -190,10 +214,14 @@ impl Sampler {
                 match ring_owners.get(&is_clock) {
                     Some(&owner) => event.share_ring_of(&self.events[owner])?,
                     None => {
-                        self.rings.push(Ring::map(&event, if is_clock { CLOCK_RING } else { switch_ring })?);
+                        let ring = Ring::map(&event, if is_clock { CLOCK_RING } else { switch_ring })?;
+                        self.rings.push((is_clock, ring));
                         self.ring_descriptors.push(event.descriptor.as_raw_fd());
                         ring_owners.insert(is_clock, self.events.len());
                     }
+                }
+                if !is_clock {
+                    self.scheduler_events.push(self.events.len());
                 }
                 self.events.push(event);
             }
@@ -216,42 +244,66 @@ impl Sampler {
 
     /// Samples until the write end of the pipe is closed. Also returns the CPU time of this thread in seconds.
     fn run(mut self, mut collector: Collector, wake: &PipeReader) -> (Collector, f64) {
-        let mut pending = Batch::default();
+        let (mut pending, mut later) = (Batch::default(), Batch::default());
         // Ring buffers are read one CPU after the other, and a CPU may write a record late. A record is therefore
         // processed only if it is older than the previous read.
-        let mut previous = 0;
-        while !self.sleep(wake) {
+        let mut previous = now_ns();
+        let mut duty = self.scheduler.map(|_| Duty::new(self.cpus, self.switch_ring, previous));
+        collector.traced.start(previous, 0);
+        while !self.sleep(wake, duty.as_ref().map_or(u64::MAX, Duty::until)) {
             let now = now_ns();
             self.drain(&mut pending);
-            let later = pending.split_off(previous);
+            pending.split_off(previous, &mut later);
             feed(&mut collector, &pending);
-            (pending, previous) = (later, now);
+            std::mem::swap(&mut pending, &mut later);
+            previous = now;
+            match duty.as_mut().and_then(|duty| duty.next(self.switch_bytes, now)) {
+                None => {}
+                Some(Change::Record) => {
+                    self.scheduler_events().for_each(|event| drop(event.enable()));
+                    collector.traced.start(now_ns(), duty.as_ref().map_or(0, Duty::learning));
+                }
+                Some(Change::Pause) => {
+                    let end = now_ns();
+                    self.scheduler_events().for_each(|event| drop(event.disable()));
+                    self.drain(&mut pending);
+                    feed(&mut collector, &pending);
+                    pending.clear();
+                    collector.pause(end);
+                }
+            }
         }
+        let end = now_ns();
         for event in &self.events {
             drop(event.disable());
         }
-        let end = now_ns();
         self.drain(&mut pending);
         feed(&mut collector, &pending);
-        collector.finish(end);
+        collector.pause(end);
         (collector, cpu_s())
     }
 
-    /// Sleeps until the next read. Returns whether sampling must end.
-    fn sleep(&self, wake: &PipeReader) -> bool {
+    fn scheduler_events(&self) -> impl Iterator<Item = &Event> {
+        self.scheduler_events.iter().map(|&place| &self.events[place])
+    }
+
+    /// Sleeps until the next read, at most until a time. Returns whether sampling must end.
+    fn sleep(&self, wake: &PipeReader, until: u64) -> bool {
         let descriptors = std::iter::once(wake.as_raw_fd()).chain(self.ring_descriptors.iter().copied());
         let mut polled: Vec<_> = descriptors.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
+        let timeout = (until.saturating_sub(now_ns()) / 1_000_000 + 1).min(INTERVAL_MS) as i32;
         // SAFETY: pointer and length belong to the same vector.
-        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, INTERVAL_MS) };
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, timeout) };
         polled[0].revents != 0
     }
 
     /// Moves all records to the batch, and sorts them by time.
     fn drain(&mut self, batch: &mut Batch) {
-        for ring in &mut self.rings {
+        for (is_clock, ring) in &mut self.rings {
             let from = batch.words.len();
             ring.drain(&mut batch.words);
             batch.index_from(from);
+            self.switch_bytes += if *is_clock { 0 } else { 8 * (batch.words.len() - from) };
         }
         batch.index.sort_by_key(|&(time, _)| time);
     }

@@ -124,9 +124,9 @@ impl Batch {
         parse(&self.words[at..at + length]).unwrap_or(Record::Other)
     }
 
-    /// Moves all records at or after `time` to a new batch.
-    pub fn split_off(&mut self, time: u64) -> Self {
-        let mut later = Self::default();
+    /// Moves all records at or after `time` to another batch, whose previous records are discarded.
+    pub fn split_off(&mut self, time: u64, later: &mut Self) {
+        later.clear();
         let first = self.index.partition_point(|&(at, _)| at < time);
         for &(time, at) in &self.index[first..] {
             let length = usize::from((self.words[at] >> 48) as u16) / 8;
@@ -134,7 +134,12 @@ impl Batch {
             later.words.extend_from_slice(&self.words[at..at + length]);
         }
         self.index.truncate(first);
-        later
+    }
+
+    /// Removes all records. The memory is used again.
+    pub fn clear(&mut self) {
+        self.words.clear();
+        self.index.clear();
     }
 }
 

@@ -1,8 +1,8 @@
 //! Call stacks, stored as a tree of frames, so that stacks with the same callers share nodes.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::BuildHasher as _;
 
+use foldhash::{HashMap, HashMapExt as _, quality};
 use perf_event_open_sys::bindings;
 
 use crate::space::{FileId, Space};
@@ -66,9 +66,7 @@ impl Stacks {
     /// Returns the ID of the stack with these addresses, which are ordered from the innermost to the outermost frame.
     /// `truncated`: whether callers are missing.
     pub fn id(&mut self, space: &Space, chain: &[u64], truncated: bool) -> StackId {
-        let mut hasher = DefaultHasher::new();
-        (space.id(), chain, truncated).hash(&mut hasher);
-        let hash = hasher.finish();
+        let hash = quality::FixedState::default().hash_one((space.id(), chain, truncated));
         if let Some(&known) = self.known.get(&hash) {
             return known;
         }

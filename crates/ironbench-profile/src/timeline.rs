@@ -1,7 +1,7 @@
 //! Samples over time, in limited memory. The windows that count are known only at the end, so all samples are kept
 //! until then.
 
-use std::collections::HashMap;
+use foldhash::{HashMap, HashMapExt as _};
 
 /// Index of a row of the profile (`Rows`).
 pub type RowId = u32;
@@ -114,14 +114,14 @@ impl Timeline {
     }
 
     /// Returns the sum of the samples in the windows, by row. If `windows` is empty, all samples count. A bucket counts
-    /// if its middle is in a window.
-    pub fn totals(&self, windows: &Windows, rows: usize) -> Vec<Total> {
+    /// if its middle is in a window. `weight`: the factor by which the times of a row at a time are multiplied.
+    pub fn totals(&self, windows: &Windows, rows: usize, weight: impl Fn(RowId, u64) -> f64) -> Vec<Total> {
         let mut totals = vec![Total::default(); rows];
         for entry in &self.entries {
             let middle = entry.bucket * self.width + self.width / 2;
             if windows.is_empty() || windows.iter().any(|&(start, end)| start <= middle && middle < end) {
                 totals[entry.row as usize].samples += u64::from(entry.samples);
-                totals[entry.row as usize].ns += entry.ns;
+                totals[entry.row as usize].ns += (entry.ns as f64 * weight(entry.row, middle)).round() as u64;
             }
         }
         for long in &self.longs {
@@ -131,7 +131,8 @@ impl Timeline {
                 windows => windows.iter().map(common).sum(),
             };
             totals[long.row as usize].samples += u64::from(ns > 0);
-            totals[long.row as usize].ns += ns;
+            let middle = u64::midpoint(long.start, long.end);
+            totals[long.row as usize].ns += (ns as f64 * weight(long.row, middle)).round() as u64;
         }
         totals
     }
@@ -143,15 +144,19 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    fn once(_: RowId, _: u64) -> f64 {
+        1.0
+    }
+
     #[test]
     fn only_samples_in_a_window_count() {
         let mut timeline = Timeline::default();
         for ms in 0..100 {
             timeline.add(0, ms * MS + 10, MS);
         }
-        assert_eq!(timeline.totals(&[], 1), [Total { samples: 100, ns: 100 * MS }]);
+        assert_eq!(timeline.totals(&[], 1, once), [Total { samples: 100, ns: 100 * MS }]);
         let windows = [(10 * MS, 20 * MS), (50 * MS, 55 * MS)];
-        assert_eq!(timeline.totals(&windows, 1), [Total { samples: 15, ns: 15 * MS }]);
+        assert_eq!(timeline.totals(&windows, 1, once), [Total { samples: 15, ns: 15 * MS }]);
     }
 
     #[test]
@@ -159,8 +164,8 @@ mod tests {
         let mut timeline = Timeline::default();
         timeline.add_interval(1, 10 * MS, 110 * MS);
         let windows = [(0, 20 * MS), (100 * MS, 200 * MS), (300 * MS, 400 * MS)];
-        assert_eq!(timeline.totals(&windows, 2)[1], Total { samples: 1, ns: 20 * MS });
-        assert_eq!(timeline.totals(&[(200 * MS, 300 * MS)], 2)[1], Total::default());
+        assert_eq!(timeline.totals(&windows, 2, once)[1], Total { samples: 1, ns: 20 * MS });
+        assert_eq!(timeline.totals(&[(200 * MS, 300 * MS)], 2, once)[1], Total::default());
     }
 
     #[test]
@@ -171,9 +176,9 @@ mod tests {
             timeline.add_interval(1, ms * MS, (ms + 2) * MS);
             assert!(timeline.entries.len() + timeline.longs.len() <= 64);
         }
-        let all = timeline.totals(&[], 2);
+        let all = timeline.totals(&[], 2, once);
         assert_eq!(all, [Total { samples: 1000, ns: 3000 }, Total { samples: 1000, ns: 2000 * MS }]);
-        let half = timeline.totals(&[(0, 500 * MS)], 2);
+        let half = timeline.totals(&[(0, 500 * MS)], 2, once);
         assert!(half[0].samples.abs_diff(500) <= timeline.width / MS);
     }
 }

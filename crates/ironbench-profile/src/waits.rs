@@ -1,7 +1,7 @@
 //! Off-CPU time, which lasts from the switch away from a thread until the switch back to it. The thread's wake-up
 //! divides it into two parts.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::processes::{NameId, Role};
 use crate::stacks::{EMPTY, StackId};
@@ -32,6 +32,8 @@ struct Off {
     thread: Thread,
     since: u64,
     preempted: bool,
+    /// Whether switches were not recorded in a part of the time since then, so that the thread may have run.
+    carried: bool,
     /// Time of the wake-up, and the stack of the waker.
     woken: Option<(u64, StackId)>,
 }
@@ -62,7 +64,7 @@ impl Waits {
             return;
         }
         let preempted = state == 0 || state & PREEMPTED != 0;
-        self.0.insert(pid, Off { thread, since: time, preempted, woken: None });
+        self.0.insert(pid, Off { thread, since: time, preempted, carried: false, woken: None });
     }
 
     /// Whether the thread is blocked, so that a wake-up of the thread ends that state.
@@ -86,9 +88,23 @@ impl Waits {
         }
     }
 
-    /// Returns the waits that have not ended, as if they ended at `time`.
-    pub fn unfinished(&mut self, time: u64) -> Vec<Wait> {
-        self.0.drain().flat_map(|(_, off)| parts(&off, time)).collect()
+    /// The thread had a CPU at a time after all recorded switches.
+    pub fn ran(&mut self, tid: i32) {
+        let pid = i64::from(tid);
+        if self.0.get(&pid).is_some_and(|off| off.carried && off.thread.tid == tid) {
+            self.0.remove(&pid);
+        }
+    }
+
+    /// Returns the waits until now. Those that have not ended continue, because in a steady state, the stacks at which
+    /// threads wait now are as frequent as those when switches are recorded again.
+    pub fn cut(&mut self, time: u64) -> Vec<Wait> {
+        let waits = self.0.values().flat_map(|off| parts(off, time)).collect();
+        for off in self.0.values_mut() {
+            (off.since, off.carried) = (time, true);
+            off.woken = off.woken.map(|(_, waker)| (time, waker));
+        }
+        waits
     }
 }
 
@@ -144,13 +160,25 @@ mod tests {
         waits.switched_out(5, THREAD, ENDS, 100);
         waits.switched_out(6, Thread { tid: 6, ..THREAD }, 1, 100);
         waits.exited(6);
-        assert_eq!(waits.unfinished(200), []);
+        assert_eq!(waits.cut(200), []);
     }
 
     #[test]
-    fn a_wait_that_has_not_ended_counts_until_the_end() {
+    fn a_wait_that_has_not_ended_is_divided() {
         let mut waits = Waits::default();
         waits.switched_out(5, THREAD, 2, 100);
-        assert_eq!(waits.unfinished(300), [wait(Reason::Blocked, 0, 100, 300)]);
+        assert_eq!(waits.cut(300), [wait(Reason::Blocked, 0, 100, 300)]);
+        assert_eq!(waits.switched_in(5, 400), [wait(Reason::Blocked, 0, 300, 400)]);
+    }
+
+    #[test]
+    fn a_thread_that_ran_while_switches_were_not_recorded_does_not_wait() {
+        let mut waits = Waits::default();
+        waits.switched_out(5, THREAD, 2, 100);
+        waits.ran(5);
+        assert!(waits.is_blocked(5));
+        waits.cut(300);
+        waits.ran(5);
+        assert_eq!(waits.switched_in(5, 400), []);
     }
 }

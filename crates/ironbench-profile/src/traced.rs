@@ -1,0 +1,208 @@
+//! When the scheduler's switches are recorded.
+//!
+//! A switch with its stack costs about ten microseconds. Beyond a rate, switches are therefore recorded only in windows
+//! of time, and each window represents the time since the previous one. At the start of a window it is not known at which
+//! stacks the threads wait, so its first part only serves to learn that.
+
+use crate::timeline::Windows;
+
+/// Bytes per second and CPU up to which all switches are recorded: about 2,500 switches, or 3% of the CPU.
+const MOST_PER_CPU: f64 = 22e6;
+/// Minimum fraction of the time that is recorded, and from which everything is.
+const LEAST: f64 = 0.05;
+const ALL: f64 = 0.8;
+/// Length of a window.
+const LONGEST_NS: f64 = 100e6;
+const SHORTEST_NS: f64 = 10e6;
+/// Part of a window that is not counted.
+const LEARNING: f64 = 0.2;
+/// Fraction of the ring that the records of a window may fill.
+const FILLED: f64 = 0.6;
+
+/// What to do with the events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    Record,
+    Pause,
+}
+
+/// Selects the windows.
+pub struct Duty {
+    cpus: f64,
+    /// Size of a CPU's ring in bytes.
+    capacity: f64,
+    is_on: bool,
+    /// When the present window or pause began, and when it ends.
+    since: u64,
+    until: u64,
+    /// Recorded bytes per second, and their number until `since`.
+    rate: f64,
+    bytes: usize,
+    random: u64,
+}
+
+impl Duty {
+    pub fn new(cpus: usize, capacity: usize, now: u64) -> Self {
+        let (cpus, capacity) = (cpus.max(1) as f64, capacity as f64);
+        let until = now + LONGEST_NS as u64;
+        Self { cpus, capacity, is_on: true, since: now, until, rate: 0.0, bytes: 0, random: now | 1 }
+    }
+
+    /// When `next` has to be called.
+    pub fn until(&self) -> u64 {
+        self.until
+    }
+
+    /// Selects what follows if the present window or pause is over. `bytes`: number of recorded bytes.
+    pub fn next(&mut self, bytes: usize, now: u64) -> Option<Change> {
+        if now < self.until {
+            return None;
+        }
+        if !self.is_on {
+            (self.is_on, self.since, self.until) = (true, now, now + self.window() as u64);
+            return Some(Change::Record);
+        }
+        let rate = (bytes - self.bytes) as f64 * 1e9 / (now - self.since).max(1) as f64;
+        self.rate = if self.rate == 0.0 { rate } else { f64::midpoint(self.rate, rate) };
+        self.bytes = bytes;
+        let share = (self.cpus * MOST_PER_CPU / self.rate.max(1.0)).max(LEAST);
+        self.since = now;
+        if share >= ALL {
+            self.until = now + LONGEST_NS as u64;
+            return None;
+        }
+        self.is_on = false;
+        // Pauses of the same length could be in step with the workload.
+        let pause = self.window() * (1.0 / share - 1.0) * (0.5 + self.random());
+        self.until = now + pause as u64;
+        Some(Change::Pause)
+    }
+
+    /// Returns the length of the part of the next window that is not counted.
+    pub fn learning(&self) -> u64 {
+        (LEARNING * self.window()) as u64
+    }
+
+    fn window(&self) -> f64 {
+        let fills = self.capacity * FILLED * 1e9 / (self.rate / self.cpus).max(1.0);
+        fills.clamp(SHORTEST_NS, LONGEST_NS)
+    }
+
+    /// Returns a number between 0 and 1 (Marsaglia, Xorshift RNGs, Journal of Statistical Software 8(14), 2003).
+    fn random(&mut self) -> f64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// The counted parts of the windows in which switches were recorded.
+#[derive(Default)]
+pub struct Traced {
+    /// Start and end. The end of the present window is the greatest number.
+    windows: Vec<(u64, u64)>,
+}
+
+impl Traced {
+    /// A window starts. `learning`: length of its first part, which is not counted.
+    pub fn start(&mut self, time: u64, learning: u64) {
+        self.windows.push((time + learning, u64::MAX));
+    }
+
+    /// The present window ends, if there is one.
+    pub fn end(&mut self, time: u64) {
+        if let Some(last) = self.windows.last_mut().filter(|last| last.1 == u64::MAX) {
+            last.1 = time.max(last.0);
+        }
+    }
+
+    /// Returns the part of a wait that counts, which ends in the last window.
+    pub fn counted(&self, start: u64, end: u64) -> Option<(u64, u64)> {
+        let &(from, until) = self.windows.last()?;
+        let (start, end) = (start.max(from), end.min(until));
+        (start < end).then_some((start, end))
+    }
+
+    /// Returns the factor by which the waits at a time are multiplied, because they represent the time since the
+    /// previous window.
+    pub fn weight(&self, time: u64) -> f64 {
+        let place = self.windows.partition_point(|&(_, end)| end <= time).min(self.windows.len().saturating_sub(1));
+        let Some(&(start, end)) = self.windows.get(place) else { return 1.0 };
+        let before = if place == 0 { start } else { self.windows[place - 1].1 };
+        if end > start { (end - before) as f64 / (end - start) as f64 } else { 1.0 }
+    }
+
+    /// Returns the factor that remains because windows and measured times overlap by chance.
+    pub fn rest(&self, measured: &Windows) -> f64 {
+        let length: u64 = measured.iter().map(|(start, end)| end - start).sum();
+        let common = |start: u64, end: u64| -> u64 {
+            measured.iter().map(|&(from, until)| end.min(until).saturating_sub(start.max(from))).sum()
+        };
+        let represented: f64 =
+            self.windows.iter().map(|&(start, end)| common(start, end) as f64 * self.weight(start)).sum();
+        if represented > 0.0 { length as f64 / represented } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Returns the fraction of the time that is recorded at a rate in megabytes per second on two CPUs.
+    fn recorded(rate: usize) -> f64 {
+        let mut duty = Duty::new(2, 32 << 20, 0);
+        let (mut is_on, mut on, mut bytes) = (true, 0, 0);
+        for ms in 1..=60_000 {
+            if is_on {
+                (on, bytes) = (on + 1, bytes + rate * 1000);
+            }
+            is_on = match duty.next(bytes, ms * MS) {
+                Some(Change::Record) => true,
+                Some(Change::Pause) => false,
+                None => is_on,
+            };
+        }
+        f64::from(on) / 60_000.0
+    }
+
+    #[test]
+    fn all_switches_are_recorded_up_to_a_rate_and_a_bounded_number_beyond() {
+        assert!((recorded(44) - 1.0).abs() < 1e-9);
+        assert!((recorded(440) * 440.0 / 44.0 - 1.0).abs() < 0.15);
+        assert!((recorded(44_000) / LEAST - 1.0).abs() < 0.15);
+    }
+
+    #[test]
+    fn the_records_of_a_window_fit_into_the_ring() {
+        let mut duty = Duty::new(2, 1 << 20, 0);
+        duty.next(4 << 20, 100 * MS);
+        assert!((duty.window() - 0.6 * 100e6 / 2.0).abs() < 1e3);
+    }
+
+    #[test]
+    fn each_window_represents_the_time_since_the_previous_one() {
+        let mut traced = Traced::default();
+        traced.start(0, 0);
+        traced.end(100 * MS);
+        traced.start(480 * MS, 20 * MS);
+        traced.end(600 * MS);
+        assert_eq!(traced.counted(490 * MS, 510 * MS), Some((500 * MS, 510 * MS)));
+        assert_eq!(traced.counted(490 * MS, 499 * MS), None);
+        assert!((traced.weight(50 * MS) - 1.0).abs() < 1e-9);
+        assert!((traced.weight(550 * MS) - 5.0).abs() < 1e-9);
+        assert!((traced.rest(&[(0, 600 * MS)]) - 1.0).abs() < 1e-9);
+        assert!((traced.rest(&[(0, 500 * MS)]) - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_profile_without_pauses_counts_everything_once() {
+        let mut traced = Traced::default();
+        traced.start(5, 0);
+        assert_eq!(traced.counted(7, 9), Some((7, 9)));
+        traced.end(100);
+        assert!((traced.weight(50) - 1.0).abs() < 1e-9 && (traced.rest(&[(10, 20)]) - 1.0).abs() < 1e-9);
+    }
+}
