@@ -37,6 +37,7 @@ LONG = {
     "job_kills",
     "noise_aa",
     "own_data",
+    "planted",
     "power",
     "resume",
     "serve",

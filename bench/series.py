@@ -14,7 +14,7 @@ from ironbench.lab import declare, freeze
 from ironbench.lab import loop as pipeline
 from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
-from ironbench.model.record import Status
+from ironbench.model.record import Record, Status
 from ironbench.model.secrets import Secrets
 from ironbench.printer import Printer
 from ironbench.records.labs import LabDirectory
@@ -45,8 +45,8 @@ class Declaration:
         return self.turn(plain, secrets)
 
 
-def finding(declaration: Declaration, number: int) -> Finding:
-    """Returns the first declared finding of a lab of the series; measures trials that have not been measured yet."""
+def measured(declaration: Declaration, number: int) -> tuple[LabDirectory, list[Record]]:
+    """Returns a lab of the series and its records; measures trials that have not been measured yet."""
     lab, secrets = declaration.lab(number)
     directory = LabDirectory(HOME / declaration.name / f"{number:03d}")
     with directory.locked(), _quietly() as printer:
@@ -55,6 +55,12 @@ def finding(declaration: Declaration, number: int) -> Finding:
         records = pipeline.conduct(secrets, directory, printer)
     if records[-1].status is Status.CUT_SHORT:
         raise KeyboardInterrupt
+    return directory, list(records)
+
+
+def finding(declaration: Declaration, number: int) -> Finding:
+    """Returns the first declared finding of a lab of the series."""
+    directory, records = measured(declaration, number)
     return findings(records, directory.lab(), len(directory.declared()), others=())[0]
 
 
