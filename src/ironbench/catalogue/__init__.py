@@ -41,7 +41,7 @@ class Metric:
 
 @cache
 def metrics() -> dict[str, Metric]:
-    """Returns every metric by name, in the order of metrics.toml."""
+    """Returns every metric in the order of metrics.toml. The keys are the names of the metrics."""
     text = files(__name__).joinpath("metrics.toml").read_text(encoding="utf-8")
     rows = tomllib.loads(text).items()
     return {name: Metric(name=name, **{**row, "workloads": tuple(row.get("workloads", ()))}) for name, row in rows}
@@ -80,7 +80,8 @@ def base_name(name: str) -> str:
 
 
 def part_of(name: str) -> str:
-    """Returns the part of a metric's name in braces: `script=pay` for `throughput{script=pay}`; "" if there is none."""
+    """Returns the part of a metric's name in braces: `script=pay` for `throughput{script=pay}`. Returns "" if there is
+    none."""
     return name.partition("{")[2].removesuffix("}")
 
 

@@ -110,7 +110,7 @@ class DeviceModel:
 
 @cache
 def device_models() -> dict[str, DeviceModel]:
-    """Returns the built-in models by name, in the order of devices.toml."""
+    """Returns the built-in models in the order of devices.toml. The keys are the names of the models."""
     text = files(__package__).joinpath("devices.toml").read_text(encoding="utf-8")
     return read(text, "catalogue/devices.toml", {})
 

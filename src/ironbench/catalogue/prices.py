@@ -96,7 +96,7 @@ class _SheetFile(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """Prices by name, and exchange rates between their currencies."""
+    """Prices, and exchange rates between their currencies."""
 
     prices: Mapping[str, Price]
     rates: tuple[ExchangeRate, ...] = ()

@@ -21,16 +21,14 @@ _DEEP_KEY = re.compile(rf"""(?<![\w.'"-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \
 """Pattern of a key `a.b.c…` with so many parts that tomllib would take very long, because its time grows with the
 square of the number of parts."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters except tab and newline; they could move the terminal's cursor or truncate a path."""
+"""Control characters except tab and newline. They could move the terminal's cursor or truncate a path."""
 
 
 def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> str:
-    """Reads a file that a user names, without its byte order mark.
-
-    Raises InputError if it is missing, unreadable, not a regular file, not UTF-8, or too large.
-    """
+    """Reads a file that a user names, and removes the byte order mark. Raises InputError if the file is missing,
+    unreadable, not a regular file, not UTF-8, or too large."""
     try:
-        # Opens the file without blocking: opening a named pipe would otherwise wait for a writer (fifo(7)).
+        # The file is opened without blocking. Otherwise, opening a named pipe would wait for a writer (fifo(7)).
         raw = io.FileIO(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
         with io.BufferedReader(raw) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -59,7 +57,7 @@ def document(text: str, file: str, hint: str) -> dict[str, Any]:
         raise InputError(file, f"is not valid TOML: {str(error)[:1].lower()}{str(error)[1:]}", hint) from None
     except RecursionError:
         raise InputError(file, "has too many nested brackets", f"use at most {_DEEPEST} levels") from None
-    except ValueError:  # int() raises ValueError for more than 4300 digits
+    except ValueError:  # int() raises ValueError for a number with more than 4300 digits
         raise InputError(file, "has a number with too many digits", "use numbers of at most 64 bits") from None
     _validate(parsed, file, "", 0)
     return parsed

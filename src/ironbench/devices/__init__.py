@@ -1,7 +1,7 @@
 """Emulated devices: modelled storage on which real file systems and real databases run.
 
-The child process of a device imports this package with only the standard library available, so third-party packages
-must not be imported at module level.
+The child process of a device imports this package. Only the standard library is available to it, so third-party
+packages must not be imported at module level.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def mounted(plan: Plan, name: str = "") -> Iterator[Devices]:
-    """Mounts the devices of the plan's system, and unmounts them at the end of the `with` block.
+    """Mounts the devices of the plan's system, and unmounts them at the end of the `with` block. The devices answer
+    without delay until `set_model_timing(on=True)`.
 
-    The devices answer without delay until `set_model_timing(on=True)`. `name`: prefix of the trace files; default: the
-    name of the series. Raises InputError and FailureError.
+    `name`: start of the names of the trace files. The default is the name of the series. Raises InputError and
+    FailureError.
     """
     from ironbench.devices import mounting
 

@@ -96,10 +96,8 @@ def arranged(
     requests: Sequence[DeviceRequest], estimate_bytes: int, subject: str = "layout", *, cuttable: bool = False
 ) -> tuple[Device, ...]:
     """Returns the devices with their partitions. Raises InputError if this machine cannot emulate devices or lacks the
-    memory, or if a device is too small.
-
-    `cuttable`: a power cut will be emulated, which needs memory for undoing writes.
-    """
+    memory, or if a device is too small. `cuttable`: whether a power cut will be emulated. This needs memory for undoing
+    writes."""
     if not requests:
         return ()
     capability.require(subject)
@@ -130,7 +128,7 @@ def zero_latency(system: System, needed: Mapping[str, int], *, cuttable: bool = 
 
 
 def directories(devices: Sequence[Device]) -> dict[str, str]:
-    """Returns the mount point of each role's partition, by role."""
+    """Returns, for each role on a device, the mount point of its partition."""
     return {partition.role: partition.directory for device in devices for partition in device.partitions}
 
 

@@ -12,7 +12,7 @@ FUSE = Path("/dev/fuse")
 LOOPS = Path("/dev/loop-control")
 _PROGRAMS = ("losetup", "mount", "umount", "sync")
 _SYS_ADMIN = 21
-"""Bit of CAP_SYS_ADMIN (capabilities(7)), which mount(2) requires."""
+"""Bit of the capability CAP_SYS_ADMIN (capabilities(7)). mount(2) requires this capability."""
 WITHOUT = "use a directory instead (a path with a slash); everything except emulated devices works on this machine"
 
 
@@ -24,7 +24,7 @@ def require(subject: str) -> None:
 
 
 def lacking(root: Path = Path("/")) -> str:
-    """Describes what the machine lacks to emulate devices; returns "" if nothing is missing."""
+    """Returns what the machine lacks to emulate devices. Returns "" if nothing is missing."""
     if not _may_mount(root / "proc/self/status"):
         return "root (the right to mount file systems), but this process is not root"
     for path, what in ((FUSE, "FUSE"), (LOOPS, "loop devices")):

@@ -45,5 +45,5 @@ def probed(
 
 
 def seen(text: str, models: bytes, capacity: int | None = None) -> tuple[ProbedDevice, ...]:
-    """Runs every load of `LOADS`; writes go to a fresh device. Raises InputError for an invalid expression."""
+    """Runs every load of `LOADS`. Writes go to a fresh device. Raises InputError for an invalid expression."""
     return tuple(probed(text, models, load, what, capacity) for what, load in LOADS.items())

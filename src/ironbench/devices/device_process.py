@@ -44,7 +44,7 @@ class DeviceOrder:
     entry: str
     """Path of the entry in the register of running processes."""
     folder: str
-    """Directory that only this device uses; removed at the end."""
+    """Directory that only this device uses. It is removed at the end."""
     spec: dict[str, Any]
     """Specification of the device, as described in `crates/ironbench-device/src/live/spec.rs`."""
     file_system: str
@@ -217,7 +217,7 @@ class MountedDevice:
 
 
 def _serve(parent: Channel, device: MountedDevice, woken: int, detached: bool) -> float:
-    """Serves commands until the process must end; returns how many seconds to wait for mounts in use."""
+    """Serves commands until the process must end. Returns how many seconds to wait for mounts that are still in use."""
     poller = select.poll()
     poller.register(woken, select.POLLIN)
     poller.register(parent.socket, select.POLLIN | select.POLLHUP)

@@ -32,13 +32,13 @@ class EmulationRate:
 
     reads_per_s: float
     read_latency_s: float
-    """Time that the I/O path adds to a single read; a device with a shorter latency cannot be emulated on time."""
+    """Time that the I/O path adds to a single read. A device with a shorter latency cannot be emulated on time."""
     measured_unix_s: float
     machine: str = ""
 
     @property
     def faithful_per_s(self) -> float:
-        """I/Os per second up to which the emulation is on time."""
+        """Maximum number of I/Os per second that this machine emulates on time."""
         return FAITHFUL_LOAD * self.reads_per_s
 
     @property

@@ -1,5 +1,5 @@
-"""Properties of a device expression: its normal form, its read rate, and the queue depth up to which its throughput
-rises."""
+"""Properties of a device expression: its normal form, its read rate, and the queue depth above which its throughput no
+longer rises."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ class FileSystem:
 
 
 KINDS = {
-    # ext4: the inode tables are initialized at once, not by a kernel thread during trials (mkfs.ext4(8), -E). No blocks
-    # are discarded, because a new image is already empty.
+    # mkfs for ext4 initializes the inode tables at once. Otherwise, a kernel thread would do so during trials
+    # (mkfs.ext4(8), -E). No blocks are discarded, because a new image is already empty.
     "ext4": FileSystem(
         "mkfs.ext4",
         ("-q", "-F", "-m", "0", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"),
@@ -50,8 +50,8 @@ KINDS = {
         "mkfs.btrfs", ("-q", "-f", "-K"), 128 << 20, "btrfs-progs", ("compress=", "compress-force="), "nobarrier"
     ),
 }
-"""The properties of each file system, by name. The mkfs programs require the minimum sizes: mkfs.xfs(8) refuses less
-than 300 MB, mkfs.btrfs(8) less than 109 MiB."""
+"""For each file system, its properties. The minimum sizes are those of the mkfs programs. mkfs.xfs(8) refuses less than
+300 MB, and mkfs.btrfs(8) less than 109 MiB."""
 
 
 def validated(subject: str, text: str) -> str:

@@ -17,11 +17,9 @@ VARIABLE = "IRONBENCH_DEVICES"
 
 
 def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
-    """Returns all models by name: built-in models, those in the files of `IRONBENCH_DEVICES`, and those in `more`.
-    Later definitions replace earlier ones.
-
-    Raises InputError if a file cannot be read or a model is incomplete.
-    """
+    """Returns all models: built-in models, those in the files of `IRONBENCH_DEVICES`, and those in `more`. The keys are
+    the names of the models. Later definitions replace earlier ones. Raises InputError if a file cannot be read or a
+    model is incomplete."""
     by_name = dict(device_models())
     for name in [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)), *more]:
         text = text_of(

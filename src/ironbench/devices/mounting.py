@@ -109,7 +109,7 @@ class Mounted:
 
     @property
     def status(self) -> int | None:
-        """Exit status of the device's process; None while it runs."""
+        """Exit status of the device's process. None while the process runs."""
         return self._child.process.poll()
 
     def cut(self, how: str, seed: int) -> int:
@@ -124,7 +124,7 @@ class Mounted:
         self.blocks = self._ask("power")["blocks"]
 
     def death(self) -> str:
-        """Describes how the device's process ended; returns "" while the process runs."""
+        """Describes how the device's process ended. Returns "" while the process runs."""
         how, _ = self._child.how_it_ended()
         return f"the process of the emulated device {self.model} {how}" if how and not self._stopped else ""
 
@@ -198,8 +198,8 @@ class Mounted:
             )
 
     def _ask(self, word: Any) -> dict[str, Any]:
-        """Sends a command and returns the answer. Raises FailureError, which includes the last output of the process if
-        the process has ended."""
+        """Sends a command and returns the answer. Raises FailureError. If the process has ended, the error includes its
+        last output."""
         answer = self._child.ask(word)
         if not answer:
             raise self._child.died(kind=FailureError)
@@ -257,7 +257,7 @@ class Devices:
             one.restore_power()
 
     def death(self) -> str:
-        """Describes how one of the devices died; returns "" while all devices work."""
+        """Describes how one of the devices died. Returns "" while all devices work."""
         return next((cause for one in self.mounted if (cause := one.death())), "")
 
     def conditions(self) -> dict[str, str]:
@@ -294,9 +294,8 @@ class _Watch(threading.Thread):
 
 
 def _end_servers(data: str | None) -> None:
-    """Sends SIGQUIT to the servers of this process whose data directory is inside `data`. With None, sends it to all
-    servers of this process. Other systems of this process may be running on other devices, and `data` protects their
-    servers."""
+    """Sends SIGQUIT to the servers of this process. With `data`, sends it only to those whose data directory is inside
+    `data`, because other systems of this process may be running on other devices."""
     own = processes.identify(os.getpid())
     for entry in register.entries():
         ours = entry.kind != register.DEVICE and entry.owner == own

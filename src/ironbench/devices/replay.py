@@ -80,7 +80,8 @@ class Prediction:
 
     @property
     def behind_s(self) -> float:
-        """How much later than recorded the last I/O completes, in seconds; negative if it completes earlier."""
+        """How much later than recorded the last I/O completes, in seconds. The value is negative if the I/O completes
+        earlier."""
         return self.predicted.elapsed_s - self.recorded.elapsed_s
 
     @property

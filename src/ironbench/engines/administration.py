@@ -1,8 +1,5 @@
 """Operations on a running engine before, during and after a trial, and the engine's counters. Engines override what
-they support.
-
-The operations use the given session; they never start or stop an engine.
-"""
+they support. The operations use the given session. They never start or stop an engine."""
 
 from __future__ import annotations
 
@@ -75,7 +72,7 @@ class MarkedObjects:
     routines: tuple[str, ...] = ()
     """Names of routines, with the types of their arguments."""
     server: str = ""
-    """Identifier of the server, which is the same for all of the server's addresses."""
+    """Identifier of the server. All addresses of the server have the same identifier."""
     databases: Mapping[str, int] = field(default_factory=dict)
     """For each database that ironbench created on the server for the user's own data, its size in bytes."""
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -117,7 +114,7 @@ class ServerLocation:
     directories: Mapping[str, str] = field(default_factory=dict)
     """For each role, the directory. Roles whose directory is unknown are missing."""
     unseen: str = ""
-    """Why the server's processes cannot be seen; "" if they can."""
+    """Why the server's processes cannot be seen. The text is "" if they can be seen."""
 
 
 def no_checkpoint() -> FailureError:

@@ -122,7 +122,7 @@ class Traits:
     digests: str = ""
     """Name of the server's statistics from which a capture is made (`administration.digests`)."""
     packages: tuple[str, ...] = ()
-    """Python packages that contain the engine; their versions are stored in every record."""
+    """Python packages that contain the engine. Every record contains their versions."""
     events: Mapping[str, str] = field(default_factory=dict)
     """Describes what the holder of a lock is doing during each wait event. The text continues a sentence that starts
     with "the holder". The observer names the events. Case is ignored."""

@@ -26,7 +26,7 @@ class CleanupResult:
     stubborn: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is dead and whose processes could not be stopped."""
     living: tuple[register.RegisterEntry, ...] = ()
-    """Entries whose owner is alive; their processes are not touched."""
+    """Entries whose owner is alive. Their processes are not touched."""
     removed: tuple[str, ...] = ()
     """Directories that were removed. They may be zero-latency parts in memory, default data directories, or
     snapshots."""

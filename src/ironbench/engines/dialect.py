@@ -29,7 +29,7 @@ def listed(names: Sequence[str]) -> str:
 
 class Dialect:
     true: tuple[str, ...] = ("1", "t", "true")
-    """Texts by which query results represent a true value."""
+    """Texts that represent a true value in query results."""
     kinds: Mapping[str, str] = {}
     """Maps each code in the result of the `non_tables` query to the name of a kind of relation."""
     begin: str = "begin"
@@ -99,13 +99,13 @@ class Dialect:
         raise NotImplementedError
 
     def json_value(self, document: str, name: str) -> str:
-        """Returns an expression for the text in a field of a JSON object. Is called only for engines for which a
-        workload has a JSON column."""
+        """Returns an expression for the text in a field of a JSON object. It is used only if a workload has a JSON
+        column for this engine."""
         return f"json_value({document}, concat('$.', {name}))"
 
     def with_json_value(self, document: str, name: str, value: str) -> str:
-        """Returns an expression for a copy of a JSON object with a new text in one field. Is called only for engines
-        for which a workload has a JSON column."""
+        """Returns an expression for a copy of a JSON object with a new text in one field. It is used only if a workload
+        has a JSON column for this engine."""
         return f"json_set({document}, concat('$.', {name}), {value})"
 
     def digest(self, text: str) -> str:
@@ -133,6 +133,6 @@ class Dialect:
         return ExplainedPlan("\n".join(" ".join(value or "" for value in row) for row in rows))
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Returns the steps of a plan, such as `Hash Join` or `Seq Scan on orders`; empty if the plan cannot be
-        parsed."""
+        """Returns the steps of a plan, such as `Hash Join` or `Seq Scan on orders`. Returns nothing if the plan cannot
+        be parsed."""
         return iter(())

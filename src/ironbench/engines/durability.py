@@ -34,7 +34,7 @@ class Loss(NamedTuple):
 
 
 def losses(hazards: Sequence[Hazard], settings: Mapping[str, str]) -> tuple[Loss, ...]:
-    """Returns the settings with which data can be lost. `settings`: the declared settings, or all settings of a
+    """Returns the settings with which data can be lost. `settings`: either the declared settings, or all settings of a
     server."""
     return tuple(_losses(hazards, {name.lower(): str(value) for name, value in settings.items()}))
 

@@ -43,9 +43,9 @@ class ExaminedServer:
     extensions: Mapping[str, str] = field(default_factory=dict)
     """For each extension whose views can be read, the extension's schema, quoted."""
     memory_bytes: int | None = None
-    """Memory of the server's machine; None if the server is remote or its processes cannot be seen."""
+    """Memory of the server's machine. None if the server is remote or its processes cannot be seen."""
     rotates: bool | None = None
-    """Whether the server's data are on a rotating disk; None if unknown."""
+    """Whether the server's data are on a rotating disk. None if this is unknown."""
 
 
 Readings = CheckResult | Iterable[CheckResult] | None
@@ -176,8 +176,8 @@ def examine(dsn: str) -> ExaminationResult:
 
 
 _FULL, _NEARLY = 0.95, 0.8
-"""Fractions of the maximum number of connections: from `_FULL`, the finding is severe; from `_NEARLY`, it is a warning.
-"""
+"""Fractions of the maximum number of connections. From `_NEARLY`, the finding is a warning. From `_FULL`, it is
+severe."""
 
 
 def connections_reading(used: int, most: int, remedy: str) -> CheckResult:

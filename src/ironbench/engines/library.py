@@ -24,7 +24,7 @@ inode of the database file. The inode shows whether the database file was replac
 _LOGS = ("-wal", "-journal", ".wal")
 """Suffixes of the WAL files and journals of SQLite and DuckDB."""
 _LARGEST_SETUP = 1 << 28
-"""Maximum size of an SQL file, which is read into memory as a whole."""
+"""Maximum size of an SQL file. Such a file is read into memory as a whole."""
 _MOST_CLIENTS = 1000
 
 

@@ -18,13 +18,13 @@ class BackupRequest:
     """Options of a backup."""
 
     folder: Path
-    """Target directory, which must not exist yet."""
+    """Target directory. It must not exist yet."""
     format: str = "plain"
     """Format of the backup: `plain` (files), `tar`, or `discard` (read by the server but not written anywhere)."""
     checkpoint: str = "fast"
     """Mode of the checkpoint that starts the backup: `fast` or `spread`."""
     most_bytes_per_s: int = 0
-    """Rate limit; 0 means unlimited."""
+    """Rate limit. The value 0 means that the rate is unlimited."""
 
 
 @dataclass(frozen=True, slots=True)

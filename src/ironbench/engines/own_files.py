@@ -56,8 +56,8 @@ def next_kept(path: Path) -> Path:
 
 
 def copy_back(folder: Path, files: Path) -> CopyResult:
-    """Copies the files from a snapshot's `folder` back to `files`, which must not exist. Raises InputError if there is
-    not enough space, and FailureError."""
+    """Copies the files from a snapshot's `folder` back to `files`. `files` must not exist. Raises FailureError, and
+    InputError if there is not enough space."""
     aside = files.with_name(f"{files.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
     space.require(files.parent, copies.size(folder), "the copy of the data")

@@ -1,4 +1,5 @@
-"""Computes wait events of an engine's backends from samples of their states; shared by the engines' observers."""
+"""Computes wait events of an engine's backends from samples of their states. The observers of several engines use this
+module."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ class SampledWaits(ABC):
             return values
 
         readings = points(samples.get(self.schedstat), parse)
-        # Some backends may have ended before the end of the window.
+        # Not all backends need to be in a reading, because some may have ended before the end of the window.
         whole = [point for point in readings if len(point.values) / 2 >= _SEEN_LEAST * len(pids)]
         if (grown := growth(whole, window_s)) is None:
             return None

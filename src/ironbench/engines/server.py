@@ -116,9 +116,9 @@ class RunningServer:
             raise FailureError(f"server process {self.guard.pid}", "does not exit after SIGKILL")
 
     def freezer(self) -> Freezer:
-        """Returns a freezer, which pauses the server's processes. The freezer uses a control group, which is registered
-        before it is created and removed with the server. If no control group can be used, the freezer uses signals.
-        Raises FailureError."""
+        """Returns a freezer, which pauses the server's processes. The freezer uses a control group. The control group
+        is registered before it is created, and it is removed with the server. If no control group can be used, the
+        freezer uses signals. Raises FailureError."""
         entry = self.entry_now()
         assert self.process is not None
         group = control_groups.freezing(entry.groups)

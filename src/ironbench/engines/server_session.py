@@ -36,7 +36,7 @@ _OWN_SILENCE_S = 120.0
 """Seconds of silence after which ironbench gives up a server that it started. The limit is longer than for an existing
 server, because emulated devices may be slow by design, and ironbench notices at once if the server dies."""
 _ANSWER_S = 30.0
-"""Time limit of a query about the server itself, such as its settings and counters, which normally takes
+"""Time limit of a query about the server itself, such as one for its settings or counters. Such a query normally takes
 milliseconds."""
 _DYING_S = 1.0
 """How many seconds to wait for the end of a server after it has closed its connections. A server that dies closes its
@@ -76,7 +76,7 @@ class ServerLine(WorkConnection, Protocol):
 class ServerSession(Limited, ABC, Generic[_A, _L]):
     """A session with one server. An existing server is never configured and never stopped.
 
-    `_A`: type of its address; `_L`: type of a connection.
+    `_A`: type of the server's address. `_L`: type of a connection.
     """
 
     engine: str
@@ -100,7 +100,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
 
     @abstractmethod
     def connect(self, as_client: bool = False) -> _L:
-        """Opens a separate connection, which the caller closes. `as_client`: whether to connect through the relay that
+        """Opens a separate connection. The caller closes it. `as_client`: whether to connect through the relay that
         adds latency, if there is one."""
 
     @property
@@ -141,7 +141,8 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         return self._attempt(lambda connection: connection.query(sql, self._limit_s()))
 
     def asked(self, read: Callable[[Callable[[str], list[Row]]], _T]) -> _T:
-        """Returns the result of `read`, which sends short queries. Raises FailureError as `questions` does."""
+        """Calls `read` with a function that sends short queries. Returns the result of `read`. Raises FailureError as
+        `questions` does."""
         with self.questions():
             return read(self.query)
 
@@ -356,7 +357,7 @@ def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
 
 
 def with_free_connections(session: _S, require_room: Callable[[_S, int], None], clients: int) -> _S:
-    """Returns the session if `clients` more connections are possible; otherwise ends the session and raises
+    """Returns the session if `clients` more connections are possible. Otherwise, ends the session and raises
     InputError."""
     try:
         with session.questions():

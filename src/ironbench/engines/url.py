@@ -43,7 +43,7 @@ def port_of(text: str, usual: int, hint: str) -> int:
 
 
 def own_name(hint: str) -> str:
-    """Returns the name of this process's user, which is the default user of a DSN. Raises InputError with the hint if
+    """Returns the name of the user of this process. It is the default user of a DSN. Raises InputError with the hint if
     the user has no name."""
     try:
         return getpass.getuser()
@@ -67,7 +67,7 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
 
 
 def one_of(known: Sequence[str], name: str, word: str) -> str:
-    """Returns the value of a parameter. Raises InputError if it is not one of the known values."""
+    """Returns the value of a parameter. Raises InputError if the value is not one of the known values."""
     if word not in known:
         shown = f": {word}" if harmless(word) else ""
         raise wrong(f"unknown value of {name}{shown}", nearest(word, list(known)))

@@ -1,4 +1,4 @@
-"""Imports the user's own data into DuckDB: a database file, which is copied and never modified."""
+"""Imports the user's own data into DuckDB. The data are a database file. It is copied and never modified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ironbench.model.session import Session
 from ironbench.model.system import System
 
 _MAGIC, _MAGIC_AT = b"DUCK", 8
-"""Magic bytes of a database file and their offset, which is after a checksum (duckdb.org, "Storage Versions and
+"""Magic bytes of a database file, and their offset. A checksum precedes them (duckdb.org, "Storage Versions and
 Format")."""
 
 

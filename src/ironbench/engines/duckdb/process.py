@@ -26,7 +26,7 @@ from ironbench.host.child_connection import CANCELLED, ChildChannel, Served, mea
 from ironbench.host.processes import ProcessId
 
 STOP_S = 60.0
-"""Timeout in seconds for closing a database, which first writes a checkpoint."""
+"""Timeout in seconds for closing a database. Closing writes a checkpoint first."""
 LASTING = ("Fatal", "Internal", "Connection")
 """Errors that make the whole database unusable for all connections (duckdb.org, "Invalidated Databases")."""
 ROWS_AT_ONCE = 2048
@@ -34,7 +34,8 @@ ROWS_AT_ONCE = 2048
 
 
 def package_folder() -> str:
-    """Returns the path of the package duckdb without importing the package, which takes 30 MB. Raises InputError."""
+    """Returns the path of the package duckdb. Does not import the package, because it would take 30 MB. Raises
+    InputError."""
     return child.package_folder("duckdb", "duckdb", "pip install duckdb")
 
 
@@ -52,8 +53,8 @@ class DuckdbProcess:
     """A process that has one database open until it is stopped or its parent ends."""
 
     def __init__(self, begin: OpenRequest, within: Sequence[str] = ()) -> None:
-        """Starts the process. `within`: prefix of its command. Raises FailureError if the file cannot be opened or a
-        setting is invalid."""
+        """Starts the process. `within`: prefix of the process's command. Raises FailureError if the file cannot be
+        opened or a setting is invalid."""
         self._child = Child(__name__, "DuckDB", within=within, packages=[package_folder()])
         self._lock = threading.Lock()
         try:
@@ -82,12 +83,13 @@ class DuckdbProcess:
         return self._child.alive()
 
     def last_words(self) -> str:
-        """Describes how the process ended, with the last line that it wrote; returns "" while it runs."""
+        """Describes how the process ended, and includes the last line that it wrote. Returns "" while the process
+        runs."""
         how, hint = self._child.how_it_ended()
         return "; ".join(filter(None, (how and f"its process {how}", hint)))
 
     def stop(self) -> None:
-        """Closes the database, which checkpoints its WAL, and ends the process. A second call has no effect."""
+        """Closes the database and ends the process. Closing checkpoints the WAL. A second call has no effect."""
         self._child.stop(STOP_S)
 
 
@@ -148,7 +150,7 @@ def code_of(error: Exception) -> str:
 
 
 def text_of(value: Any) -> str | None:
-    """Converts a value to text; decimals and dates keep DuckDB's format."""
+    """Converts a value to text. Decimals and dates keep DuckDB's format."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -207,7 +209,8 @@ def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
     failures: list[Exception] = []
     try:
         database = duckdb.connect(plan["engine"]["path"], config={**settings, "threads": str(workers)})
-        # Pieces finish in any order. Without insertion order, each thread writes its own row groups.
+        # The order of rows does not matter, because pieces finish in any order. Without it, each thread can write its
+        # own row groups.
         database.execute("set preserve_insertion_order = false")
         # An open cursor would keep the database open, so each cursor ends with its thread.
         together(

@@ -1,5 +1,5 @@
-"""Activities of DuckDB in profiles, by names of its functions (DuckDB 1.0 to 1.4). The expressions match demangled and
-mangled names."""
+"""Activities of DuckDB in profiles. An activity is recognised by the names of functions (DuckDB 1.0 to 1.4). The
+expressions match demangled and mangled names."""
 
 from __future__ import annotations
 

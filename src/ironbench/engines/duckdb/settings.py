@@ -20,7 +20,8 @@ OURS = {
 }
 """For each setting that is reserved for ironbench, the reason."""
 SHAPING = ("force_compression", "disabled_compression_methods", "default_block_size", "storage_compatibility_version")
-"""Settings that affect the file format. Data loaded with different values of these settings count as different data."""
+"""Settings that affect the file format. Data that were loaded with different values of these settings are different
+data."""
 _SAME = {
     "memory_limit": "system.memory",
     "max_memory": "system.memory",

@@ -100,7 +100,7 @@ class _Dumps:
         return Program([*words, *what], homes.environment(), answering(session))
 
     def verified(self, folder: Path) -> Check:
-        """Checks the last line, which mariadb-dump writes only after success."""
+        """Checks the last line of the dump. mariadb-dump writes this line only after success."""
         with (folder / _FILE).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 200))
             last = file.read().decode(errors="replace").strip().rpartition("\n")[2]

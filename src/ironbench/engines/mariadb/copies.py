@@ -73,8 +73,8 @@ def drop(session: Session, name: str) -> None:
 
 
 def require_databases(session: Session, subject: str, role: str) -> None:
-    """Raises InputError if the user may not create databases. The only reliable test is to create a database; it gets a
-    name that identifies it as ironbench's."""
+    """Raises InputError if the user may not create databases. The only reliable test is to create a database. Its name
+    identifies it as ironbench's."""
     name = new_name()
     try:
         session.query(f"create database `{name}`")
@@ -175,8 +175,8 @@ class MariadbCopies(DatabaseCopies):
         return sum(size for _, size in tables)
 
     def _fill(self, source: str, name: str, tables: Sequence[str]) -> None:
-        """Fills several tables in parallel. The first failure cancels the other statements. An interrupt, which only
-        the main thread receives, also cancels them."""
+        """Fills several tables in parallel. The first failure cancels the other statements. An interrupt also cancels
+        them, although only the main thread receives it."""
         with ExitStack() as held:
             lines = [held.enter_context(closing(self._line(name))) for _ in tables[:_MOST_CONNECTIONS]]
             free: SimpleQueue[MysqlConnection] = SimpleQueue()

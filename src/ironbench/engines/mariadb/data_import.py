@@ -82,7 +82,7 @@ class MariadbDataImport(DataImport):
         )
         for (table,) in tables:
             session.query(f"analyze table {quoted(table or '')}")
-        with suppress(FailureError):  # only possible on a server that ironbench started
+        with suppress(FailureError):  # the session refuses this on a server that ironbench did not start
             session.query(CHECKPOINT)
 
 

@@ -114,7 +114,7 @@ class MariadbDialect(Dialect):
         return ExplainedPlan("".join(row[0] or "" for row in rows))
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Yields the access method of each table, sorts and temporary tables; nothing for a plan that was truncated."""
+        """Yields the access method of each table, sorts and temporary tables. Yields nothing for a truncated plan."""
         try:
             waiting: list[Any] = [json.loads(plan)]
         except ValueError:

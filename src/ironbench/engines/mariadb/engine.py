@@ -121,7 +121,7 @@ class MariadbEngine(Engine):
         return own_files.in_use(home.files, home.place)
 
     def identity(self, system: System, secrets: Secrets) -> dict[str, str]:
-        """Returns, for ironbench's server, its version and a hash of the program file; for an existing server, the
+        """Returns the version of the server and a hash of the program file. For an existing server, returns only the
         version that it reports."""
         if system.dsn is not None:
             return version_of(MariadbSession(dsn.parse(system.dsn, {})[0], secrets))

@@ -21,7 +21,8 @@ _SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data", "
 """SQL files that create the schemas `mysql` and `sys`, in the order of `mariadb-install-db`, without the help
 tables."""
 _VERSION_IN_FILE = rb"\d+\.\d+\.\d+-MariaDB[-+.\w]*"
-"""Pattern of the server's version, which is a constant in the program file (MYSQL_SERVER_VERSION, mysql_version.h)."""
+"""Pattern of the server's version. The version is a constant in the program file (MYSQL_SERVER_VERSION,
+mysql_version.h)."""
 _ERROR = re.compile(r"\[ERROR\] (.*)")
 _FOLLOW_UP = ("Aborting", "Plugin 'InnoDB' registration", "Unknown/unsupported storage engine")
 """Beginnings of error messages that only follow from an earlier error."""
@@ -35,8 +36,8 @@ class MariadbInstallation:
 
     server: Path
     texts: tuple[Path, ...]
-    """SQL files for `mariadbd --bootstrap`, which create the system tables. `mariadb-install-db` is not used, because
-    it needs a program that Debian ships in a different package."""
+    """SQL files that create the system tables when `mariadbd --bootstrap` reads them. `mariadb-install-db` is not used,
+    because it needs a program that Debian ships in a different package."""
     version: str
     """Full version, such as `10.11.19-MariaDB-0+deb12u1`."""
     major: str

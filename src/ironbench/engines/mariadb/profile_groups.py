@@ -1,7 +1,5 @@
-"""Activities of MariaDB in profiles, by names of its functions (MariaDB 10.11 to 11.8).
-
-The expressions match demangled and mangled names.
-"""
+"""Activities of MariaDB in profiles. An activity is recognised by the names of functions (MariaDB 10.11 to 11.8). The
+expressions match demangled and mangled names."""
 
 from __future__ import annotations
 

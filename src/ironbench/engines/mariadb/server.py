@@ -21,7 +21,7 @@ MAKE = ServerProgram(
     TITLE,
     server_settings.SOCKET,
     complaint,
-    # The server ignores SIGINT; SIGTERM and SIGQUIT cause an orderly shutdown (manual, "Shutting down").
+    # The server ignores SIGINT. SIGTERM and SIGQUIT cause an orderly shutdown (manual, "Shutting down").
     stop=signal.SIGTERM,
     kill=signal.SIGKILL,
 )

@@ -62,7 +62,7 @@ LOADING = {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": "OFF"}
 """Settings for loading. They disable durability: the files are synced after the server has stopped. If the server
 crashes before, the files are discarded."""
 _FLASH = {"innodb_flush_neighbors": "0", "innodb_io_capacity": "2000", "innodb_io_capacity_max": "20000"}
-"""Settings for flash storage. By default, InnoDB also writes the neighbours of a dirty page, which helps only on
+"""Settings for flash storage. By default, InnoDB also writes the neighbours of a dirty page. This helps only on
 rotating disks (manual, innodb_flush_neighbors)."""
 
 
@@ -72,13 +72,13 @@ def normal(name: str) -> str:
 
 
 def own(settings: Mapping[str, str]) -> dict[str, str]:
-    """Returns the server's settings, without `bin`, which selects the server's programs."""
+    """Returns the server's settings. `bin` is omitted, because it selects the server's programs."""
     return {normal(name): value for name, value in settings.items() if name != "bin"}
 
 
 def named(settings: Mapping[str, str]) -> dict[str, str]:
-    """Returns the settings with the spelling of the server's system variables, without `bin`, which is not a system
-    variable."""
+    """Returns the settings in the spelling of the server's system variables. `bin` is omitted, because it is not a
+    system variable."""
     return {name if name == "bin" else normal(name): value for name, value in settings.items()}
 
 
@@ -141,7 +141,7 @@ def effective(
         # A buffer pool that is filled from a file at startup would not be cold.
         "innodb_buffer_pool_dump_at_shutdown": "OFF",
         "innodb_buffer_pool_load_at_startup": "OFF",
-        # Enables counters for the observers, which are disabled by default.
+        # The observers use these counters. They are disabled by default.
         "innodb_monitor_enable": "log_checkpoints,trx_rw_commits,trx_ro_commits,trx_nl_ro_commits,trx_rollbacks",
         "local_infile": "ON",
         "report_host": OWN_HOST,
@@ -152,7 +152,7 @@ def effective(
 
 
 OWN_HOST = "ironbench"
-"""Value of `report_host` for a server that ironbench started, by which SQL statements can recognise such a server."""
+"""Value of `report_host` for a server that ironbench started. SQL statements recognise such a server by this value."""
 
 
 def as_file(settings: Mapping[str, str]) -> str:
@@ -195,7 +195,7 @@ def _ask_the_server(name: str, value: str, installation: MariadbInstallation) ->
 
 def _require_threads(clients: int) -> None:
     threads = int(Path("/proc/sys/kernel/threads-max").read_text())
-    most = min(100_000, threads - 1000) - server_settings.HEADROOM  # maximum of max_connections
+    most = min(100_000, threads - 1000) - server_settings.HEADROOM  # 100,000 is the maximum of max_connections
     if clients > most:
         cause = f"MariaDB uses one thread per client, and this machine supports at most {most}"
         raise InputError(f"{clients} clients", cause, "use fewer clients")

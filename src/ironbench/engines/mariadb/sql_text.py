@@ -44,7 +44,7 @@ _LEFT_OUT = {
     "replication": re.compile(rf"(?:{_REPLICATION}|SET\s+GLOBAL\s+GTID_\w+)\b", re.IGNORECASE),
     "GTID": re.compile(r"SET\s+@@(?:GLOBAL\.GTID_PURGED|SESSION\.SQL_LOG_BIN)\b", re.IGNORECASE),
 }
-"""Patterns of statements that affect the whole server, by kind. When a dump is restored, these statements are
+"""For each kind of statement that affects the whole server, a pattern. When a dump is restored, these statements are
 skipped."""
 _CHANGES = re.compile(
     rf"""\b(?:
@@ -97,9 +97,9 @@ class MysqlSqlText:
     """Contents of an SQL file."""
 
     origin: str = ""
-    """Server that wrote the file, such as `MySQL 8.0.39`; "" if unknown."""
+    """Server that wrote the file, such as `MySQL 8.0.39`. The text is "" if the server is unknown."""
     database: str = ""
-    """The database that the file names and fills; "" if the file names no database."""
+    """The database that the file names and fills. The name is "" if the file names no database."""
     has_end_mark: bool = False
     """Whether the end of the file shows that the file is complete. The end is recognised by the last line, or by
     statements that restore the settings saved at the start."""
@@ -112,7 +112,7 @@ class SqlStatement(NamedTuple):
     """Line number of the statement's first word."""
     text: bytes
     left_out: str = ""
-    """Reason why the statement is not sent, such as `grant`; "" if it is sent."""
+    """Reason why the statement is not sent, such as `grant`. The text is "" if the statement is sent."""
     words: str = ""
     """Start of the statement, without comments."""
 

@@ -1,1 +1,1 @@
-"""The engine `null`, which answers without doing any work and therefore measures ironbench itself."""
+"""The engine `null`. It answers without doing any work, so a trial with it measures ironbench itself."""

@@ -26,7 +26,7 @@ class NullEngine(Engine):
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Accepts only one setting, `service`, which is the duration of every statement."""
+        """Accepts only the setting `service`. It is the duration of every statement."""
         for name, value in system.settings.items():
             if name != "service":
                 raise InputError(

@@ -1,4 +1,5 @@
-"""Properties of the databases behind ODBC drivers, by the name that the driver reports (SQLGetInfo, SQL_DBMS_NAME)."""
+"""Properties of the databases behind ODBC drivers. A database is identified by the name that its driver reports
+(SQLGetInfo, SQL_DBMS_NAME)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class DatabaseKind:
     inside: bool = False
     """Whether the driver contains the database, so that client and engine share a process."""
     own: tuple[str, ...] = ()
-    """Statements that prepare a connection for ironbench's own statements, which are in standard SQL."""
+    """Statements that prepare a connection for ironbench's own statements. Those are in standard SQL."""
     retryable: tuple[str, ...] = ()
     """SQLSTATEs after which a transaction can be retried, in addition to 40001."""
     retryable_numbers: tuple[int, ...] = ()

@@ -80,7 +80,7 @@ def is_lasting(error: FailureError) -> bool:
 
 
 def text(value: Any) -> str | None:
-    """Converts a value to text; decimals and dates keep their format."""
+    """Converts a value to text. Decimals and dates keep their format."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):

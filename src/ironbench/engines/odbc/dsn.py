@@ -1,7 +1,7 @@
-"""DSNs: `odbc:Driver={Name};Server=…;…`, or `odbc:NAME` for a data source of odbc.ini.
+"""DSNs of the form `odbc:Driver={Name};Server=…;…`, or `odbc:NAME` for a data source of odbc.ini.
 
-Syntax: ODBC Programmer's Reference, SQLDriverConnect, "Connection Strings". A value in braces may contain a semicolon;
-a closing brace inside is doubled.
+Syntax: ODBC Programmer's Reference, SQLDriverConnect, "Connection Strings". A value in braces may contain a semicolon.
+A closing brace inside the value is doubled.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _ROWS_INSERTED = 200
 
 
 def package_folder() -> str:
-    """Returns the path of the package pyodbc, which needs the system's libodbc. Raises InputError."""
+    """Returns the path of the package pyodbc. The package needs the system's libodbc. Raises InputError."""
     hint = "pip install 'pyodbc>=5.5,<6'; unixODBC is also required (apt install unixodbc)"
     return child.package_folder("pyodbc", "odbc", hint)
 
@@ -43,8 +43,8 @@ def package_folder() -> str:
 class OdbcLine(ChildChannel):
     """A connection in its own child process, so that a crash of the driver does not affect ironbench.
 
-    Time limits are enforced by killing that process: drivers implement SQL_ATTR_QUERY_TIMEOUT differently, and some
-    delegate it to the server, which may be paused or hung.
+    Time limits are enforced by killing that process. SQL_ATTR_QUERY_TIMEOUT is not used, because drivers implement it
+    differently. Some delegate it to the server, although the server may be paused or hung.
     """
 
     def __init__(
@@ -56,11 +56,8 @@ class OdbcLine(ChildChannel):
         backslashes: bool = False,
         limit_s: float | None = None,
     ) -> None:
-        """Opens the connection. `connection`: complete connection string; `own`: statements at the start of the
-        connection; `limit_s`: time limit for connecting.
-
-        Raises InputError and FailureError.
-        """
+        """Opens the connection. `connection`: complete connection string. `own`: statements that run first on the
+        connection. `limit_s`: time limit for connecting. Raises InputError and FailureError."""
         patience_s = _PATIENCE_S if limit_s is None else min(_PATIENCE_S, limit_s)
         self._asked = {"connection": connection, "own": own, "splits": splits, "backslashes": backslashes}
         self._deadline_s: float | None = None
@@ -224,10 +221,11 @@ def _parts(sql: str, *, backslashes: bool) -> Iterator[str]:
 
 
 def statements(sql: str, *, backslashes: bool = False) -> list[str]:
-    """Splits a text into statements. A statement with a body, which contains semicolons, extends to the end of the
-    text.
+    """Splits a text into statements. Some statements have a body with semicolons. Such a statement extends to the end
+    of the text.
 
-    `backslashes`: use MariaDB's rules for strings and comments instead of those of the standard and PostgreSQL.
+    `backslashes`: whether strings and comments follow MariaDB's rules. Otherwise, they follow the rules of the standard
+    and of PostgreSQL.
     """
     texts = [""]
     for part in _parts(sql, backslashes=backslashes):

@@ -27,7 +27,7 @@ _ANSWER_S = 30.0
 
 
 class OdbcSession(Limited, SessionDefaults):
-    """A session with an existing database, which is never configured, started or stopped."""
+    """A session with an existing database. It is never configured, started or stopped."""
 
     def __init__(self, engine: str, address: OdbcAddress, secrets: Secrets) -> None:
         """Connects. Raises InputError and FailureError."""

@@ -227,8 +227,8 @@ class PostgresAdministration(Administration):
         return int(session.query(_CLIENTS)[0][0] or 0)
 
     def written(self, session: Session) -> WriteCounters | None:
-        """Returns the write counters (PostgreSQL 18 documentation, 27.2). Checkpoints have a separate view since
-        version 17; pg_stat_io counts WAL flushes since version 18."""
+        """Returns the write counters (PostgreSQL 18 documentation, 27.2). Since version 17, checkpoints have a separate
+        view. Since version 18, pg_stat_io counts WAL flushes."""
         version = _version(session)
         flushes = "(select coalesce(sum(fsyncs), 0) from pg_stat_io where object = 'wal')"
         if version < 180000:

@@ -1,4 +1,4 @@
-"""The files of a PostgreSQL cluster, which are created once and then reused. The WAL is moved to the directory that the
+"""The files of a PostgreSQL cluster. They are created once and then reused. The WAL is moved to the directory that the
 layout names."""
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def checksums_differ(cluster: Cluster, installation: PostgresInstallation, wante
 def set_checksums(
     cluster: Cluster, installation: PostgresInstallation, identity: Identity, wanted: bool | None
 ) -> None:
-    """Enables or disables page checksums, which requires a clean shutdown (PostgreSQL 18 documentation,
+    """Enables or disables page checksums. This requires a clean shutdown (PostgreSQL 18 documentation,
     pg_checksums)."""
     if wanted is not None and checksums_differ(cluster, installation, wanted):
         change = "--enable" if wanted else "--disable"
@@ -197,7 +197,7 @@ def _create(cluster: Cluster, installation: PostgresInstallation, identity: Iden
 
 
 def flags(installation: PostgresInstallation) -> tuple[str, ...]:
-    """Returns the options of initdb, which permanently affect the files."""
+    """Returns the options of initdb. They affect the files permanently."""
     # The builtin provider sorts in the same way everywhere, and needs neither ICU nor the C library's locales.
     locale = ("--locale-provider=builtin", "--locale=C.UTF-8") if installation.major >= 17 else ("--no-locale",)
     return ("-U", USER, "-E", "UTF8", "--auth=trust", *locale)

@@ -22,7 +22,7 @@ _TYPES = {
 }
 """For each kind of object, the types of entries in a dump's table of contents (src/bin/pg_dump/pg_dump.c)."""
 _OWN = "not exists (select from pg_depend d where d.objid = {0}.oid and d.deptype = 'e')"
-"""Condition that excludes members of extensions, which pg_dump does not dump."""
+"""Condition that excludes members of extensions, because pg_dump does not dump them."""
 _COUNTS = f"""
     with place as (select oid from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'),
          relation as (select c.oid, c.relkind from pg_class c join place on place.oid = c.relnamespace

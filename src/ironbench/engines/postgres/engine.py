@@ -97,7 +97,8 @@ class PostgresEngine(Engine):
         ),
         build_features=facts.BUILD_FEATURES,
         pinned={"data_checksums": "on"},
-        # PostgreSQL 18 documentation, 19.4 and 19.16: computed from shared_buffers by default.
+        # By default, the server computes these settings from shared_buffers (PostgreSQL 18 documentation, 19.4 and
+        # 19.16).
         derived_settings=(
             *("shared_memory_size", "shared_memory_size_in_huge_pages", "io_max_concurrency", "temp_tablespaces"),
             *("commit_timestamp_buffers", "subtransaction_buffers", "transaction_buffers"),

@@ -97,7 +97,7 @@ def is_program(name: str) -> bool:
 
 
 def first_word(query: Query, sql: str) -> str:
-    """Returns the first value of a query's result; "" if the role may not run the query."""
+    """Returns the first value of a query's result. Returns "" if the role may not run the query."""
     try:
         rows = query(sql)
     except IronbenchError:

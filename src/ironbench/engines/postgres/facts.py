@@ -156,8 +156,8 @@ def read_counters(query: Query) -> dict[str, int]:
     counters: dict[str, int] = {}
     for source, names in _SOURCES:
         view, _, condition = source.partition(" ")
-        # The role's privileges are checked first: older versions have fewer views, and errors would be written to the
-        # server's log.
+        # Older versions have fewer views. The role's privileges are checked first, because an error would be written to
+        # the server's log.
         may = query(f"SELECT coalesce(has_table_privilege(to_regclass('pg_catalog.{view}'), 'select'), false)")
         if may != [("t",)]:
             continue

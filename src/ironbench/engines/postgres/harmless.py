@@ -1,8 +1,9 @@
 """Recognises statements of a dump that may fail without affecting any table, row, index or constraint.
 
-Whether an error is harmless depends on the kind of statement and on the SQLSTATE (PostgreSQL 18 documentation, appendix
-A), not on the message, which may be in any language. pg_restore does not report the SQLSTATE, so for its errors only
-the kind of statement is checked."""
+The kind of the statement and the SQLSTATE determine whether an error is harmless (PostgreSQL 18 documentation, appendix
+A). The message is not used, because it may be in any language. pg_restore does not report the SQLSTATE, so for its
+errors only the kind of statement is checked.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _ERRORS = ("PANIC:  ", "FATAL:  ", "error: ")
 WHEEL = "wheel:"
 """Prefix of a major version that selects programs that came with ironbench."""
 _VERSION_IN_FILE = rb"postgres \(PostgreSQL\) \d+(?:\.\d+|devel|beta\d+|rc\d+)?"
-"""Pattern of the output of `postgres --version`, which is a constant in the program file (PG_BACKEND_VERSIONSTR,
+"""Pattern of the output of `postgres --version`. This output is a constant in the program file (PG_BACKEND_VERSIONSTR,
 postmaster.h)."""
 _PROGRAMS = ("postgres", "initdb", "pg_controldata", "pg_resetwal")
 
@@ -32,7 +32,7 @@ class PostgresInstallation:
     """Version of the programs, such as `18.4`."""
     major: int
     configure: str
-    """Configure flags; "" if pg_config is missing."""
+    """Configure flags. The text is "" if pg_config is missing."""
     may_run: bool = True
     """Whether ironbench may run the programs. While a lab file is only read, it may not run programs that the file
     names (`trust.reading_only`)."""

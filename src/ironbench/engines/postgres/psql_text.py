@@ -60,13 +60,14 @@ class PostgresSqlText:
     made: set[str] = field(default_factory=set)
     """Names of the objects that the file creates, without schemas."""
     changes_echo: bool = False
-    """Whether the script sets ECHO, which determines whether psql repeats failed statements."""
+    """Whether the script sets ECHO. This setting determines whether psql repeats failed statements."""
     database: str | None = None
     """The database into which the file loads its contents. None if the file does not connect to a database."""
 
 
 def examined(path: Path, subject: str) -> PostgresSqlText:
-    """Examines an SQL file. Raises InputError if it is not text, is incomplete, or affects other databases or files."""
+    """Examines an SQL file. Raises InputError if the file is not text, is incomplete, or affects other databases or
+    files."""
     head = text_files.head_of(path)
     text_files.refuse_unreadable(head, subject, "SQL")
     found = PostgresSqlText()

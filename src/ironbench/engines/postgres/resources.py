@@ -115,6 +115,6 @@ def memory_bytes(system: System) -> dict[str, int]:
 
 def _log_bytes(system: System) -> int:
     text = system.settings.get("max_wal_size", "1GB")
-    # The unit of max_wal_size is MB by default (pg_settings.unit), which is 2²⁰ bytes (manual, 19.1.1 "Parameter Names
-    # and Values").
+    # A value of max_wal_size without a unit is in MB (pg_settings.unit). PostgreSQL's MB has 2²⁰ bytes (manual, 19.1.1
+    # "Parameter Names and Values").
     return int(size_of_1024("max_wal_size", text, bare=1 << 20) * LOG_SLACK)

@@ -1,7 +1,7 @@
 """Runs psql and pg_restore on a session's database. Parses their output, and decides which errors end loading.
 
-The programs run with LC_ALL=C, so that their own messages are in English. The server's messages may be in any language;
-psql therefore adds the SQLSTATE (VERBOSITY), and repeats each failed statement (ECHO).
+The programs run with LC_ALL=C, so that their own messages are in English. The server's messages may be in any language.
+psql therefore adds the SQLSTATE (VERBOSITY) and repeats each failed statement (ECHO).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from ironbench.model.session import Session
 _FROM_FILE = re.compile(r"psql:<stdin>:(\d{1,18}): (.*)", re.DOTALL)
 _CLIENT = re.compile(r"(?:error|fatal): (.*)")
 _SERVER = re.compile(r"[^\s:][^:]{0,40}:  (?:([0-9A-Z]{5}): )?(.*)")
-"""Pattern of a server message: severity, which the server translates; SQLSTATE; and message (libpq:
-PQsetErrorVerbosity)."""
+"""Pattern of a message from the server. It consists of the severity, the SQLSTATE and the text (libpq:
+PQsetErrorVerbosity). The server translates the severity."""
 _AFTERWARDS = re.compile(r"\S[^:]{0,40}:  (\w{5})")
 _STATEMENT = "STATEMENT:  "
 _NOTICES = ("00", "01", "02")
@@ -213,8 +213,8 @@ def _hint(code: str) -> str:
 
 
 def _environment(connection: dict[str, Any]) -> dict[str, str]:
-    """Returns the environment of the programs. It includes the password, which other users could read on a command
-    line."""
+    """Returns the environment of the programs. It includes the password, because other users could read a password on a
+    command line."""
     given = {
         "PGHOST": connection["host"],
         "PGPORT": str(connection["port"]),

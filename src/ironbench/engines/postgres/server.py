@@ -30,7 +30,7 @@ MAKE = ServerProgram(
     stop=signal.SIGINT,
     kill=signal.SIGQUIT,
     shared="PostgreSQL.",
-    # PG_DYNSHMEM_CONTROL_MAGIC and dsm_control_header in src/backend/storage/ipc/dsm.c.
+    # PG_DYNSHMEM_CONTROL_MAGIC (dsm_control_header in src/backend/storage/ipc/dsm.c)
     shared_mark=0x9A503D32,
 )
 
@@ -68,8 +68,8 @@ def _write_settings(cluster: Cluster, identity: Identity, settings: Mapping[str,
 
 
 def _says_ready(pid_file: Path, pid: int | None) -> bool:
-    """Returns whether line 8 of postmaster.pid is `ready`, which means that connections are accepted. pg_ctl checks
-    this in the same way."""
+    """Returns whether the server accepts connections. Line 8 of postmaster.pid is `ready` then. pg_ctl checks this in
+    the same way."""
     try:
         lines = pid_file.read_text().splitlines()
     except OSError:

@@ -50,8 +50,8 @@ _NOT_IN_THE_FILE = ("bin", CHECKSUMS)
 
 
 def own(settings: Mapping[str, str]) -> dict[str, str]:
-    """Returns the settings for the configuration file: without `bin`, which selects the server's programs, and without
-    checksums."""
+    """Returns the settings for the configuration file. `bin` is omitted, because it selects the server's programs. The
+    setting for checksums is omitted, because it affects the files."""
     return {name: value for name, value in settings.items() if name not in _NOT_IN_THE_FILE}
 
 
@@ -184,8 +184,8 @@ def _parallel(most: int) -> dict[str, str]:
 
 
 PORT = 5432
-"""Port number, which is only part of a file name: the socket's directory is private to one server, so ports never
-clash."""
+"""Port number. It is only part of the name of the socket. The socket's directory is private to one server, so ports
+never clash."""
 TEMP_TABLESPACE = "ironbench_temp"
 
 

@@ -83,10 +83,10 @@ def stored_password(path: Path, host: str, port: int, database: str, user: str) 
     users can read the file."""
     try:
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):  # reading a pipe might never end; libpq also ignores files that are not regular
+        if not stat.S_ISREG(mode):  # reading a pipe might never end, and libpq also ignores files that are not regular
             return None
         lines = path.read_text(errors="replace").splitlines()
-    except (OSError, ValueError):  # ValueError: the path contains a null character
+    except (OSError, ValueError):  # ValueError means that the path contains a null character
         return None
     keys = [host, str(port), database, user]
     for line in lines:

@@ -13,7 +13,7 @@ _PIECE = 500
 sizelimit)."""
 NO_SUCH_OBJECT = 32
 _HAS_OTHERS_BELOW = 66
-"""Result code of a delete request for an entry that has entries below it: notAllowedOnNonLeaf (RFC 4511)."""
+"""Result code of a request to delete an entry below which there are other entries: notAllowedOnNonLeaf (RFC 4511)."""
 
 
 class SlapdAdministration(Administration):
@@ -71,7 +71,7 @@ def _count(session: DirectorySession, top: str) -> int:
 
 
 def _deleted(session: Session, dn: str) -> bool:
-    """Deletes an entry. Returns False if there are entries below it, which a search may not have found yet."""
+    """Deletes an entry. Returns False if there are entries below it. A search may not have found these entries yet."""
     try:
         session.query(f"delete {_escaped(dn)}")
     except FailureError as error:

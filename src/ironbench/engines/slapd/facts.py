@@ -1,4 +1,4 @@
-"""Facts about a directory: version, settings, durability, counters (cn=config; cn=Monitor)."""
+"""Facts about a directory: version, settings, durability, and counters. The sources are cn=config and cn=Monitor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a directory server, which are created once, filled offline, and copied while the server is stopped."""
+"""The files of a directory server. They are created once, filled offline, and copied while the server is stopped."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from ironbench.model.system import Layout
 FILES = "files"
 """Name of the data directory in a snapshot's folder."""
 _LEFT_OUT = (NOTE, f"{NOTE}.new", "lock.mdb")
-"""Files that are not copied. lock.mdb lists the processes that have the database open; the first such process recreates
-it (lmdb.h)."""
+"""Files that are not copied. lock.mdb lists the processes that have the database open. The first such process recreates
+the file (lmdb.h)."""
 SUFFIX = f"dn: {BASE}\nobjectClass: dcObject\nobjectClass: organization\no: example\n\n".encode()
 
 
@@ -66,10 +66,8 @@ def prepare(home: SlapdHome, installation: OpenldapInstallation, settings: Mappi
 def load_offline(
     home: SlapdHome, installation: OpenldapInstallation, settings: Mapping[str, str], pieces: Iterable[bytes]
 ) -> None:
-    """Loads the suffix and LDIF data into a new database, which then replaces the old database.
-
-    If loading fails, raises FailureError and keeps the old database.
-    """
+    """Loads the suffix and LDIF data into a new database. Then the new database replaces the old one. If loading fails,
+    keeps the old database and raises FailureError."""
     aside = home.place / "files.new"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(mode=0o700)
@@ -99,7 +97,8 @@ _LINE = re.compile(r" \(line=\d+\)")
 """Pattern of a line number in messages. The number refers to slapadd's input, whose lines differ from the lines of the
 user's file."""
 _REFUSED = re.compile(rf'dn="(.*?)"{_LINE.pattern}')
-"""Pattern of a message by which slapadd names an entry that it refuses (`get_dn` in servers/slapd/slapadd.c)."""
+"""Pattern of a message of slapadd about a refused entry. The message names the entry (`get_dn` in
+servers/slapd/slapadd.c)."""
 
 
 def environment() -> dict[str, str]:

@@ -21,7 +21,8 @@ _SCHEMAS = ("/etc/ldap/schema", "/etc/openldap/schema")
 below their prefix."""
 _MODULES = ("lib/ldap", "lib/openldap", "lib64/openldap", "libexec/openldap")
 _VERSION = r"OpenLDAP: slapd ((\d+)\.(\d+)\S*)"
-"""Pattern of the output of `slapd -VV`, which is a constant in the program (Versionstr, include/ldap_pvt.h)."""
+"""Pattern of the output of `slapd -VV`. This output is a constant in the program file (Versionstr,
+include/ldap_pvt.h)."""
 _STAMP = re.compile(r"^[0-9a-f]+\.[0-9a-f]+ 0x[0-9a-f]+ ")
 """Pattern of the time and thread in front of a log message."""
 _USUAL = ("slapd starting", "slapd stopped", "slapd shutdown", "daemon: shutdown", "@(#)", "\t")
@@ -33,10 +34,10 @@ class OpenldapInstallation:
 
     server: Path
     loader: Path
-    """Path of `slapadd`, which is the same program under another name."""
+    """Path of `slapadd`. It is the same program as slapd under another name."""
     schemas: Path
     modules: Path | None
-    """Directory of the modules; None if the required modules are built in."""
+    """Directory of the modules. None if the required modules are built in."""
     version: str
     """Full version, such as `2.5.13+dfsg-5`."""
     major: str

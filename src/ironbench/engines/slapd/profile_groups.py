@@ -1,4 +1,5 @@
-"""Activities of OpenLDAP's slapd in profiles, by names of its functions (OpenLDAP 2.5 and 2.6)."""
+"""Activities of OpenLDAP's slapd in profiles. An activity is recognised by the names of functions (OpenLDAP 2.5 and
+2.6)."""
 
 from __future__ import annotations
 

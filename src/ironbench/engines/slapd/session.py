@@ -45,7 +45,7 @@ class DirectoryLine:
         return self.connection.copy_in(sql, data)
 
     def cancel(self) -> None:
-        """Closes the connection, which cancels the operation in progress."""
+        """Cancels the operation in progress by closing the connection."""
         self.connection.close()
 
     def close(self) -> None:

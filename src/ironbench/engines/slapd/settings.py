@@ -17,8 +17,8 @@ ROOT = f"cn=ironbench,{BASE}"
 SOCKET = "ldapi"
 _GIB = 1 << 30
 DEFAULTS = {"maxsize": str(64 * _GIB), "threads": "16", "sizelimit": "unlimited"}
-"""Directives with ironbench's default values. `maxsize` reserves address space, not disk space; slapd's default is 10
-MiB (slapd-mdb(5))."""
+"""Directives with ironbench's default values. `maxsize` reserves address space and not disk space. slapd's default is
+10 MiB (slapd-mdb(5))."""
 SERVER = (
     *("threads", "tool-threads", "listener-threads", "sizelimit", "timelimit", "idletimeout", "writetimeout"),
     *("conn_max_pending", "conn_max_pending_auth", "concurrency", "sockbuf_max_incoming", "sockbuf_max_incoming_auth"),
@@ -48,7 +48,7 @@ LISTEN = ("listen", "listen_tls")
 """Names of the settings with additional listen addresses, such as ldap://127.0.0.1:3890. ironbench itself uses a
 private socket."""
 _PEOPLE = f"ou=directory,{BASE}"
-"""Base DN of the entries to which user names of SASL binds are mapped."""
+"""User names of SASL binds are mapped to entries below this DN."""
 _ADDRESS = re.compile(r"ldaps?://[\w.\[\]:-]+")
 _KINDS = re.compile(r"(pres|eq|sub|approx|none)(,(pres|eq|sub|approx))*")
 

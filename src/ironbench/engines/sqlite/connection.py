@@ -20,8 +20,8 @@ class SqliteLine(child_connection.ChildChannel):
     """The parent's end of the connection."""
 
     def __init__(self, path: str, pragmas: Sequence[str], within: Sequence[str] = (), cpus: Sequence[int] = ()) -> None:
-        """Starts the child process. `within`: prefix of its command; `cpus`: CPUs on which it runs. Raises FailureError
-        if the file cannot be used."""
+        """Starts the child process. `within`: prefix of the process's command. `cpus`: CPUs on which the process runs.
+        Raises FailureError if the file cannot be used."""
         self.child = Child(__name__, "SQLite's process", within=within)
         super().__init__(self.child, self._dead)
         try:
@@ -61,7 +61,7 @@ def main(parent: Channel) -> None:
 
     ours = threading.main_thread().ident or 0
     served = child_connection.Served(parent, done, lambda: signal.pthread_kill(ours, signal.SIGINT))
-    # A signal interrupts the waiting thread, which makes the connection cancel its statement.
+    # A signal interrupts the waiting thread. The connection then cancels its statement.
     signal.signal(signal.SIGINT, served.raise_cancelled)
     answer(parent, {"open": True})
     served.serve()

@@ -1,4 +1,4 @@
-"""Imports the user's own data into SQLite: a database file, which is copied and never opened in place."""
+"""Imports the user's own data into SQLite. The data are a database file. It is copied and never opened in place."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SqliteDataImport(DataImport):
 
 
 def _other_file(text: str) -> str | None:
-    """Returns the kind of statement that accesses another file; None if no statement does."""
+    """Returns the kind of statement that accesses another file. Returns None if no statement does."""
     if re.search(r"attach|vacuum", text, re.IGNORECASE) is None:
         return None
     found = _OTHER_FILE.search(_NO_WORDS.sub(lambda matched: " " if matched[0][0] in "-/" else "''", text))

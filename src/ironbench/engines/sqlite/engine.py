@@ -160,14 +160,14 @@ class SqliteEngine(LibraryEngine):
             connection.close()
 
     def cache_bytes(self, settings: Mapping[str, str], clients: int) -> int | None:
-        """Returns the size of all clients' caches together; each client has one. Negative sizes are in KiB, positive
-        sizes in pages (sqlite.org/pragma.html#pragma_cache_size)."""
+        """Returns the size of all clients' caches together. Each client has a cache. Negative sizes are in KiB,
+        positive sizes in pages (sqlite.org/pragma.html#pragma_cache_size)."""
         size = int(settings.get("cache_size", "0"))
         page_bytes = int(settings.get("page_size", "4096"))
         return clients * (size * page_bytes if size > 0 else -size * 1024) or None
 
     def start(self, system: System, secrets: Secrets, clients: int) -> SqliteSession:
-        """Opens the database file. Creates it if it is missing. Raises FailureError if it cannot be used."""
+        """Opens the database file, and creates it if it is missing. Raises FailureError if the file cannot be used."""
         raise_file_limit()
         folder = data_dirs.claim(str(self.folder(system)), "data")
         lock = data_dirs.lock(folder)

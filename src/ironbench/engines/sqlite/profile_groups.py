@@ -1,4 +1,4 @@
-"""Activities of SQLite in profiles, by names of its functions (SQLite 3.40 to 3.50)."""
+"""Activities of SQLite in profiles. An activity is recognised by the names of functions (SQLite 3.40 to 3.50)."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ PRAGMAS = sorted([*_WORDS, *_NUMBERS])
 DEFAULTS = {"journal_mode": "wal", "synchronous": "full"}
 """Default pragmas: readers run concurrently with one writer, and every commit is on the device before it returns."""
 _OF_THE_FILE = ("page_size", "auto_vacuum")
-"""Pragmas that have an effect only before the first table is created and therefore come first."""
+"""Pragmas that must come first. They have an effect only before the first table is created."""
 _SHAPING = (*_OF_THE_FILE, "analysis_limit")
 """Pragmas that affect what loading writes. analysis_limit determines how much ANALYZE reads, and the statistics of
 ANALYZE are stored in the file."""
@@ -166,8 +166,8 @@ class SqliteSession(SessionDefaults):
             self._drop()
 
     def lose_power(self, cut: Callable[[], None], restore: Callable[[], None]) -> None:
-        """Simulates a power cut, as in `PowerCutSession`. The engine runs only in this process and in the trial's
-        process, which has ended."""
+        """Simulates a power cut, as in `PowerCutSession`. No other process uses the engine, because the trial's process
+        has ended."""
         with self._using:
             cut()
             # Closing the connection may write, which fails during the power cut

@@ -1,8 +1,8 @@
 """Root blockers of backends that wait for locks (PostgreSQL 18 documentation, 9.27, pg_blocking_pids).
 
 The backend that holds a lock may itself wait for another lock. The root of such a chain is the first backend that waits
-for no lock; all other backends in the chain wait for its work. `pg_blocking_pids` briefly locks the whole lock table,
-so only a few waiting backends are followed, once a second, and less often if there are many backends.
+for no lock. All other backends in the chain wait for its work. `pg_blocking_pids` briefly locks the whole lock table.
+Therefore only a few waiting backends are followed, once a second, and less often if there are many backends.
 """
 
 from __future__ import annotations

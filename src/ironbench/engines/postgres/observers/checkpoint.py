@@ -101,8 +101,8 @@ def _parse(text: str) -> Values:
         done = number(row, "checkpoints_timed") + number(row, "checkpoints_req")
         pages, write, sync = "buffers_checkpoint", "checkpoint_write_time", "checkpoint_sync_time"
     else:
-        # num_timed and num_requested include requests that were skipped because nothing had changed; num_done (since
-        # 18) does not.
+        # num_timed and num_requested include requests that were skipped because nothing had changed. num_done does not
+        # include them, but exists only since version 18.
         both = number(row, "num_timed") + number(row, "num_requested")
         done = number(row, "num_done") if "num_done" in row else both
         pages, write, sync = "buffers_written", "write_time", "sync_time"

@@ -48,7 +48,8 @@ def part_of_event(event: str) -> str:
         return CLIENT
     if event == WORKING:
         return CPU
-    # Group commit: a backend that finds a flush in progress waits for the WAL lock, not for the device.
+    # In a group commit, a backend that finds a flush in progress waits for the WAL lock and not for the device. This
+    # wait also counts as a flush of the WAL.
     if name in _LOG_LOCKS:
         return LOG_FLUSH
     if kind == "io":

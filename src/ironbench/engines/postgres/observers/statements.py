@@ -1,10 +1,9 @@
-"""Cost of each statement on the server (pg_stat_statements), read at the start and the end of the measured window.
+"""Cost of each statement on the server (pg_stat_statements). It is read at the start and the end of the measured
+window.
 
-Texts are not read here, because that would read the file with all texts inside the window: `insight.py` reads the
-texts of the most expensive statements afterwards.
-
-A statement is counted when it ends. Without privileges, a role does not see the ids of other roles' statements; these
-are counted together.
+The texts of the statements are not read in the window, because this would read the file with all texts. `insight.py`
+reads the texts of the most expensive statements afterwards. A statement is counted when it ends. Without privileges, a
+role does not see the ids of other roles' statements. These statements are counted together.
 """
 
 from __future__ import annotations

@@ -80,7 +80,8 @@ class PgWaits(SampledWaits):
 
 
 def _own_backend(session: Session) -> int:
-    """Returns the backend of the session itself, which is idle during a trial and is not a client."""
+    """Returns the process id of the session's own backend. This backend is idle during a trial and does not belong to a
+    client."""
     try:
         return int(session.query("select pg_backend_pid()")[0][0] or 0)
     except (IronbenchError, ValueError, IndexError):

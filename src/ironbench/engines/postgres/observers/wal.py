@@ -1,7 +1,7 @@
 """PostgreSQL's WAL: bytes, and full page images after checkpoints (pg_stat_wal).
 
-Bytes are computed from the insert position, which is always current: backends update pg_stat_wal at most once a second
-(PostgreSQL 18 documentation, 27.2.1), so a short trial would miss part of it.
+The number of bytes is computed from the insert position, which is always current. Backends update pg_stat_wal at most
+once a second (PostgreSQL 18 documentation, 27.2.1), so its number would miss a part of a short trial.
 """
 
 from __future__ import annotations

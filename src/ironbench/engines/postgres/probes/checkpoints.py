@@ -23,9 +23,9 @@ _BEGINS = (
 """SQL expression for the number of bytes of WAL after which the server requests a checkpoint. See `_ROOM` for the
 source."""
 _ROOM = 2.5
-"""Recommended max_wal_size as a multiple of the WAL between two checkpoints. A checkpoint is triggered at 1 / (1 +
-completion target) of max_wal_size (src/backend/access/transam/xlog.c, CalculateCheckpointSegments); the rest is a
-reserve for varying load."""
+"""Recommended max_wal_size as a multiple of the WAL between two checkpoints. The server triggers a checkpoint at 1 / (1
++ completion target) of max_wal_size (src/backend/access/transam/xlog.c, CalculateCheckpointSegments). The factor
+includes a reserve for varying load."""
 _LEAST_TIMEOUT_S = 300.0
 
 
