@@ -76,7 +76,15 @@ def proxied(
     if listen.startswith("/"):
         dsn = f"postgresql:///shop?host={server.host}&port={server.port}"
     to = () if "--to" in words else ("--to", dsn)
-    with user.begun("capture", "--listen", listen, *to, "-o", str(output or "shop.capture"), *words) as begun:
+    more = ("--listen", listen, *to, "-o", str(output or "shop.capture"), *words)
+    with listening(user, server, *more) as proxy:
+        yield proxy
+
+
+@contextmanager
+def listening(user: User, server: Any, *words: str) -> Iterator[Proxied]:
+    """Yields a proxy that listens."""
+    with user.begun("capture", *words) as begun:
         begun.wait_for("listening on ")
         found = _LISTENING.search(begun.stderr.read_text())
         assert found is not None

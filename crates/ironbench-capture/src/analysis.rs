@@ -4,7 +4,8 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use crate::mask::Mask;
-use crate::secrets::without_passwords;
+use crate::scan::Dialect;
+use crate::secrets::{without_mysql_passwords, without_passwords};
 use crate::statement::{Control, Obstacle, Statement};
 
 /// The text of a statement, and what the statement does.
@@ -25,14 +26,17 @@ pub struct Analysis {
 
 impl Default for Analysis {
     fn default() -> Self {
-        Self::of(b"", None)
+        Self::of(b"", None, Dialect::default())
     }
 }
 
 impl Analysis {
-    pub fn of(text: &[u8], mask: Option<&Mask>) -> Self {
-        let harmless = without_passwords(text);
-        let Statement { template, verb, writes, control, obstacle, parameters } = Statement::of(text);
+    pub fn of(text: &[u8], mask: Option<&Mask>, dialect: Dialect) -> Self {
+        let harmless = match dialect {
+            Dialect::Postgres => without_passwords(text),
+            Dialect::Mysql => without_mysql_passwords(text),
+        };
+        let Statement { template, verb, writes, control, obstacle, parameters } = Statement::in_dialect(text, dialect);
         let decoded = String::from_utf8_lossy(harmless.as_deref().unwrap_or(text));
         let obstacle = match obstacle {
             // U+FFFD means that the text was not valid UTF-8. The reader of JSON logs and the conversion above use it
@@ -43,9 +47,11 @@ impl Analysis {
         };
         // PostgreSQL and Parquet do not accept the zero byte in a text.
         let decoded = if decoded.contains('\0') { decoded.replace('\0', " ") } else { decoded.into_owned() };
-        let (text, unmasked) = match mask {
-            Some(mask) => mask.statement(&decoded),
-            None => (decoded, Vec::new()),
+        let (text, unmasked) = match (mask, dialect) {
+            (Some(mask), Dialect::Postgres) => mask.statement(&decoded),
+            // Captures of MySQL are not replayed, so nothing needs values in the place of its literals.
+            (Some(_), Dialect::Mysql) => (template.clone(), Vec::new()),
+            (None, _) => (decoded, Vec::new()),
         };
         Self { text, template, verb, writes, control, obstacle, parameters, unmasked }
     }
@@ -60,13 +66,14 @@ type Slot = Option<(Box<[u8]>, Arc<Analysis>)>;
 
 /// A cache of recent analyses.
 pub struct Analyses {
+    dialect: Dialect,
     slots: Vec<Slot>,
     hashing: BuildHasherDefault<DefaultHasher>,
 }
 
 impl Analyses {
-    pub fn new() -> Self {
-        Self { slots: vec![None; SLOTS], hashing: BuildHasherDefault::default() }
+    pub fn new(dialect: Dialect) -> Self {
+        Self { dialect, slots: vec![None; SLOTS], hashing: BuildHasherDefault::default() }
     }
 
     pub fn of(&mut self, text: &[u8], mask: Option<&Mask>) -> Arc<Analysis> {
@@ -76,7 +83,7 @@ impl Analyses {
         {
             return Arc::clone(analysis);
         }
-        let analysis = Arc::new(Analysis::of(text, mask));
+        let analysis = Arc::new(Analysis::of(text, mask, self.dialect));
         if text.len() <= LONGEST {
             self.slots[slot] = Some((text.into(), Arc::clone(&analysis)));
         }

@@ -13,6 +13,7 @@ use ironbench_core::{Error, Result};
 
 use crate::mask::Mask;
 use crate::rows::{Builder, schema};
+pub use crate::scan::Dialect;
 pub use crate::sessions::Names;
 use crate::sessions::{Executed, Handler, Parameters};
 use crate::statement::Control;
@@ -90,11 +91,11 @@ pub struct Collector {
 impl Collector {
     /// # Errors
     /// Failure: the system has no random numbers for the key of the mask.
-    pub fn new(mask: bool) -> Result<Self> {
+    pub fn new(mask: bool, dialect: Dialect) -> Result<Self> {
         let key = |error: std::io::Error| Error::failure("key of the mask", error.to_string());
         let mask = if mask { Some(Mask::new().map_err(key)?) } else { None };
         Ok(Self {
-            builder: Builder::new(mask),
+            builder: Builder::new(mask, dialect),
             sessions: HashMap::new(),
             transactions: 0,
             before_batch: 0,
@@ -224,7 +225,7 @@ mod tests {
 
     /// Returns the transaction and the obstacle of each statement.
     fn collected(statements: Vec<Observed>) -> Vec<(u64, Option<String>)> {
-        let mut collector = Collector::new(false).unwrap();
+        let mut collector = Collector::new(false, Dialect::Postgres).unwrap();
         for one in statements {
             collector.add(Event::Statement(Box::new(one)));
         }
@@ -281,7 +282,7 @@ mod tests {
     #[test]
     fn transactions_with_statements_in_a_lost_batch_are_incomplete() {
         let add = |collector: &mut Collector, one| collector.add(Event::Statement(Box::new(one)));
-        let mut collector = Collector::new(false).unwrap();
+        let mut collector = Collector::new(false, Dialect::Postgres).unwrap();
         add(&mut collector, statement("begin", 1, Some(true)));
         let stored = collector.batch().unwrap();
         add(&mut collector, statement("select 1", 2, Some(true)));
@@ -302,7 +303,7 @@ mod tests {
 
     #[test]
     fn rows_and_null_parameters_are_kept() {
-        let mut collector = Collector::new(false).unwrap();
+        let mut collector = Collector::new(false, Dialect::Postgres).unwrap();
         let values = vec![Some(b"it's".to_vec()), None];
         collector.add(Event::Statement(Box::new(Observed { values, ..statement("select $1, $2", 1, Some(false)) })));
         let batch = collector.batch().unwrap();

@@ -22,6 +22,7 @@ use crate::analysis::{Analyses, Analysis};
 use crate::mask::Mask;
 use crate::message::{Value, split_parameters};
 use crate::reader::{Format, NEEDS_PREFIX, Next, Reader};
+use crate::scan::Dialect;
 use crate::secrets::without_password;
 use crate::sessions::{Counts, Executed, Handler, Parameters, Sessions};
 use crate::statement::Obstacle;
@@ -124,7 +125,7 @@ pub fn open(logs: &Logs, progress: Arc<Progress>) -> Result<Statements> {
         prefix,
         current: None,
         sessions: Sessions::default(),
-        handler: Builder::new(mask),
+        handler: Builder::new(mask, Dialect::Postgres),
         progress,
         is_over: false,
     };
@@ -309,10 +310,10 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    pub(crate) fn new(mask: Option<Mask>) -> Self {
+    pub(crate) fn new(mask: Option<Mask>, dialect: Dialect) -> Self {
         Self {
             mask,
-            analyses: Analyses::new(),
+            analyses: Analyses::new(dialect),
             values: Vec::new(),
             rows: 0,
             bytes: 0,

@@ -1,5 +1,5 @@
-//! Splits SQL into tokens, as PostgreSQL's lexer does with `standard_conforming_strings = on`. The scanner works on
-//! bytes, because logs contain statements in the encoding of their database.
+//! Splits SQL into tokens, as PostgreSQL's lexer does with `standard_conforming_strings = on`, or as MySQL's lexer does
+//! by default. The scanner works on bytes, because logs contain statements in the encoding of their database.
 
 use std::ops::Range;
 
@@ -12,12 +12,22 @@ pub enum Kind {
     /// A string in single quotes, with its prefix (`E`, `B`, `X`, `N`, `U&`), or in dollar quotes.
     String,
     Number,
-    /// A parameter, such as `$1`.
+    /// A parameter, such as `$1`; in MySQL `?`.
     Parameter,
     Operator,
     /// One of `( ) [ ] , ; : .`, or `::`.
     Mark,
     Comment,
+}
+
+/// The lexer whose rules apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dialect {
+    #[default]
+    Postgres,
+    /// MySQL and MariaDB: double quotes enclose strings, backticks enclose identifiers, strings contain backslash
+    /// escapes, and `#` starts a comment.
+    Mysql,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,11 +40,56 @@ pub struct Token {
 pub struct Scan<'a> {
     text: &'a [u8],
     at: usize,
+    dialect: Dialect,
 }
 
 impl<'a> Scan<'a> {
     pub fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0 }
+        Self::of(text, Dialect::Postgres)
+    }
+
+    pub fn of(text: &'a [u8], dialect: Dialect) -> Self {
+        Self { text, at: 0, dialect }
+    }
+
+    /// Returns the kind of a token that MySQL's lexer reads differently, and skips the token.
+    fn skip_of_mysql(&mut self, byte: u8) -> Option<Kind> {
+        match byte {
+            b'\'' | b'"' => {
+                self.skip_quoted(byte, true);
+                Some(Kind::String)
+            }
+            b'`' => {
+                self.skip_quoted(byte, false);
+                Some(Kind::Identifier)
+            }
+            b'#' => {
+                self.skip_while(|byte| byte != b'\n');
+                Some(Kind::Comment)
+            }
+            b'-' if self.peek(1) == b'-' && !self.peek(2).is_ascii_whitespace() && self.peek(2) != 0 => {
+                self.at += 1;
+                Some(Kind::Operator)
+            }
+            b'/' if self.peek(1) == b'*' => {
+                let rest = &self.text[self.at + 2..];
+                self.at += 2 + memchr::memmem::find(rest, b"*/").map_or(rest.len(), |end| end + 2);
+                Some(Kind::Comment)
+            }
+            b'?' => {
+                self.at += 1;
+                Some(Kind::Parameter)
+            }
+            b'$' => {
+                self.skip_while(is_inside_word);
+                Some(Kind::Word)
+            }
+            _ if is_inside_word(byte) && !byte.is_ascii_digit() => {
+                self.skip_while(is_inside_word);
+                Some(Kind::Word)
+            }
+            _ => None,
+        }
     }
 
     fn peek(&self, ahead: usize) -> u8 {
@@ -144,6 +199,11 @@ impl Iterator for Scan<'_> {
         self.skip_while(|byte| byte.is_ascii_whitespace() || byte == 0x0b);
         let start = self.at;
         let byte = *self.text.get(start)?;
+        if self.dialect == Dialect::Mysql
+            && let Some(kind) = self.skip_of_mysql(byte)
+        {
+            return Some(Token { kind, at: start..self.at });
+        }
         let kind = match byte {
             b'\'' => {
                 self.skip_quoted(b'\'', false);
@@ -185,7 +245,10 @@ impl Iterator for Scan<'_> {
             }
             _ if is_operator(byte) => {
                 self.at += 1;
-                while is_operator(self.peek(0)) && !matches!((self.peek(0), self.peek(1)), (b'-', b'-') | (b'/', b'*'))
+                let is_mysql = self.dialect == Dialect::Mysql;
+                while is_operator(self.peek(0))
+                    && !matches!((self.peek(0), self.peek(1)), (b'-', b'-') | (b'/', b'*'))
+                    && !(is_mysql && matches!(self.peek(0), b'#' | b'`' | b'?'))
                 {
                     self.at += 1;
                 }

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use crate::scan::{Kind, Scan};
+use crate::scan::{Dialect, Kind, Scan};
 
 /// Text that the capture contains instead of a password.
 const HIDDEN: &[u8] = b"***";
@@ -29,6 +29,36 @@ pub fn without_passwords(text: &[u8]) -> Option<Vec<u8>> {
         }
         after_password =
             token.kind == Kind::Word && is_name_of_secret(bytes) || token.kind == Kind::Comment && after_password;
+    }
+    (copied > 0).then(|| {
+        kept.extend_from_slice(&text[copied..]);
+        kept
+    })
+}
+
+/// Does the same as `without_passwords` for a statement of MySQL, where passwords have several places. All strings of a
+/// statement about passwords are removed.
+pub fn without_mysql_passwords(text: &[u8]) -> Option<Vec<u8>> {
+    let tokens = || Scan::of(text, Dialect::Mysql);
+    let names_secret = |word: &[u8]| {
+        let lower = word.to_ascii_lowercase();
+        memmem::find(&lower, b"password").is_some() || lower == b"identified"
+    };
+    let hides_all = tokens().any(|token| token.kind == Kind::Word && names_secret(&text[token.at]));
+    let (mut kept, mut copied) = (Vec::with_capacity(text.len()), 0);
+    for token in tokens() {
+        let bytes = &text[token.at.clone()];
+        let replacement = match token.kind {
+            Kind::String if hides_all => Some([b"'", HIDDEN, b"'"].concat()),
+            Kind::Comment if hides_all => Some(b" ".to_vec()),
+            Kind::String | Kind::Comment if is_suspicious(bytes) => without_pairs(bytes),
+            _ => None,
+        };
+        if let Some(replacement) = replacement {
+            kept.extend_from_slice(&text[copied..token.at.start]);
+            kept.extend_from_slice(&replacement);
+            copied = token.at.end;
+        }
     }
     (copied > 0).then(|| {
         kept.extend_from_slice(&text[copied..]);
@@ -151,6 +181,21 @@ mod tests {
             let found = without_passwords(text.as_bytes()).expect(text);
             assert_eq!(String::from_utf8(found).unwrap(), expected);
         }
+    }
+
+    #[test]
+    fn a_statement_of_mysql_about_passwords_contains_no_string() {
+        for text in [
+            "create user a identified by 'hunter2'",
+            "alter user a identified with mysql_native_password as \"hunter2\"",
+            "SET PASSWORD FOR a = PASSWORD('hun\\'hunter2')",
+            "change master to master_user = 'r', master_password = 'hunter2' # hunter2",
+            "insert into t values ('mysql://u:hunter2@h/d')",
+        ] {
+            let found = String::from_utf8(without_mysql_passwords(text.as_bytes()).expect(text)).unwrap();
+            assert!(!found.contains("hunter2"), "{found}");
+        }
+        assert_eq!(without_mysql_passwords(b"select `password` from users where name = 'a'"), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The analysis of a statement: its template, its effect on the transaction, and whether a replay can run it.
 
-use crate::scan::{Kind, Scan, Token};
+use crate::scan::{Dialect, Kind, Scan, Token};
 
 /// A reason why a replay leaves out a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,9 +84,14 @@ pub struct Statement {
 }
 
 impl Statement {
-    pub fn of(text: &[u8]) -> Self {
+    #[cfg(test)]
+    fn of(text: &[u8]) -> Self {
+        Self::in_dialect(text, Dialect::Postgres)
+    }
+
+    pub fn in_dialect(text: &[u8], dialect: Dialect) -> Self {
         let mut read = Reading::new(text);
-        let mut tokens = Scan::new(text).filter(|token| token.kind != Kind::Comment).peekable();
+        let mut tokens = Scan::of(text, dialect).filter(|token| token.kind != Kind::Comment).peekable();
         while let Some(token) = tokens.next() {
             let adjacent = tokens.peek().filter(|next| next.kind == Kind::Number && next.at.start == token.at.end);
             if token.kind == Kind::Operator && adjacent.is_some() && read.is_sign(&text[token.at.clone()]) {
@@ -426,6 +431,20 @@ mod tests {
 
     fn template(text: &str) -> String {
         Statement::of(text.as_bytes()).template
+    }
+
+    #[test]
+    fn literals_and_comments_of_mysql_are_not_in_a_template() {
+        let template = |text: &str| Statement::in_dialect(text.as_bytes(), Dialect::Mysql).template;
+        for text in [
+            r#"select "secret", 'se\'cret', `col` from t where a=? and b = -5 # secret"#,
+            r#"select 'secret', "se\"cret", `col` from t where a =? and b= ? -- secret"#,
+        ] {
+            assert_eq!(template(text), "select ?, ?, `col` from t where a = ? and b = ?", "{text}");
+        }
+        let of = |text: &str| Statement::in_dialect(text.as_bytes(), Dialect::Mysql);
+        assert_eq!(of("start transaction").control, Control::Begins);
+        assert!(of("insert into `t` values (1)").writes);
     }
 
     #[test]

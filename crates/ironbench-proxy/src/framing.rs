@@ -1,6 +1,21 @@
 //! Cuts messages out of a stream that is only observed. The bytes have been passed on already, so a message may have any
 //! length: only its beginning is kept, and the rest is counted.
 
+/// Maximum length of a statement, or of the parameters of one, that is kept. Of longer ones, the beginning of the text is
+/// kept.
+pub const LONGEST: usize = 1 << 20;
+pub const BEGINNING: usize = 2000;
+
+/// Returns the beginning of a text.
+pub fn beginning(text: &[u8]) -> &[u8] {
+    let mut end = text.len().min(BEGINNING);
+    // The cut is not inside a character of UTF-8.
+    while end > 0 && end < text.len() && text[end] & 0xc0 == 0x80 {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 /// A message, of which `body` contains the beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {

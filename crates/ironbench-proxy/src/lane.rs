@@ -10,8 +10,8 @@ use ironbench_core::{Error, Result};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 
+use crate::Tracker;
 use crate::opening::Begun;
-use crate::postgres::Tracker;
 use crate::proxy::Shared;
 use crate::socket::Socket;
 
@@ -88,7 +88,7 @@ struct Pair {
     hung_up: [bool; 2],
     parked: [bool; 2],
     /// None for a connection without statements.
-    tracker: Option<Tracker>,
+    tracker: Option<Box<dyn Tracker>>,
 }
 
 #[derive(Default)]
@@ -151,8 +151,8 @@ impl Lane {
     }
 
     fn admit(&mut self, session: u32, begun: Begun) {
-        let Begun { client, server, names, answer, has_statements } = begun;
-        let tracker = has_statements.then(|| Tracker::new(session, names, self.shared.clock));
+        let Begun { client, server, answer, session: start } = begun;
+        let tracker = start.map(|start| start.tracker(session, self.shared.clock));
         if tracker.is_none() {
             self.shared.unfollowed.fetch_add(1, Relaxed);
         }
@@ -205,7 +205,12 @@ impl Lane {
                 pair.drain(1 - side, shared, buffer)?;
             }
             if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+                let was_congested = pair.is_congested(CLIENT);
                 pair.pump(side, shared, buffer)?;
+                // Bytes inside a TLS session cause no event.
+                if was_congested && pair.sides[CLIENT].is_tls() {
+                    pair.pump(CLIENT, shared, buffer)?;
+                }
             }
             if !flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
                 return Ok(());
@@ -286,7 +291,7 @@ impl Pair {
 
     /// Whether the client must wait until the server has answered.
     fn is_congested(&self, side: usize) -> bool {
-        side == CLIENT && self.tracker.as_ref().is_some_and(Tracker::is_congested)
+        side == CLIENT && self.tracker.as_ref().is_some_and(|tracker| tracker.is_congested())
     }
 
     fn send(&mut self, side: usize, bytes: &[u8]) -> std::result::Result<(), Over> {

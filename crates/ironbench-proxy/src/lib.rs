@@ -2,16 +2,44 @@
 //!
 //! Bytes pass unchanged in both directions. The proxy sends them on before it looks at them, and hands statements over a
 //! bounded queue to the thread that stores them, so that the application never waits for a disk. `lane` moves the bytes,
-//! `opening` handles the start of connections, and `postgres` follows the messages.
+//! `opening` handles the start of connections, and `postgres` and `mysql` follow the messages of a session.
 
 mod framing;
 mod lane;
+mod mysql;
 mod opening;
 mod postgres;
 mod queue;
 mod socket;
 
 pub mod proxy;
+
+use ironbench_capture::observed::Event;
+
+/// Follows the messages of a session, and reports its statements.
+trait Tracker: Send {
+    /// Follows bytes from the client, which arrived at `now`.
+    fn client_sent(&mut self, bytes: &[u8], now: Instant);
+
+    /// Follows bytes from the server, which arrived at `now`.
+    fn server_sent(&mut self, bytes: &[u8], now: Instant);
+
+    /// Ends the session. `by_server`: whether the server has closed the connection. Otherwise, it is not known how the
+    /// running statement has ended, unless the server has reported an error.
+    fn close(&mut self, by_server: bool, now: Instant);
+
+    /// Returns the statements that have ended since the last call.
+    fn events(&mut self) -> &mut Vec<Event>;
+
+    /// Notes that statements have been dropped.
+    fn lose_statements(&mut self);
+
+    /// Whether the session uses messages that are not known. Its statements are then no longer captured.
+    fn is_lost(&self) -> bool;
+
+    /// Whether the client must wait until the server has answered some of its requests.
+    fn is_congested(&self) -> bool;
+}
 
 /// An instant in nanoseconds (`ironbench_core::measure::clock::now`).
 type Instant = u64;

@@ -16,10 +16,13 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::ServerConnection;
 
+use crate::mysql::{Capabilities, MysqlOpening, MysqlTracker};
+use crate::postgres::PostgresTracker;
 use crate::socket::Socket;
+use crate::{Tracker, WallClock};
 
 /// Time limit for the client's first message. PostgreSQL allows 60 s for the whole log-in (authentication_timeout).
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Maximum length of the client's first message (MAX_STARTUP_PACKET_LENGTH in PostgreSQL).
 const LONGEST_STARTUP: usize = 10_000;
 /// Maximum length of the server's first message.
@@ -32,8 +35,23 @@ const CANCEL_REQUEST: u32 = 80_877_102;
 /// First byte of a TLS handshake, with which a client starts TLS directly.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// How connections start.
-pub struct Opening {
+/// How connections start, by protocol.
+pub enum Opening {
+    Postgres(PostgresOpening),
+    Mysql(MysqlOpening),
+}
+
+impl Opening {
+    /// Starts the connection of a client. Returns None if it ends at once, for example after a cancel request.
+    pub fn begin(&self, client: OwnedFd) -> io::Result<Option<Begun>> {
+        match self {
+            Self::Postgres(opening) => opening.begin(client),
+            Self::Mysql(opening) => opening.begin(client),
+        }
+    }
+}
+
+pub struct PostgresOpening {
     /// TLS for clients; None if they connect without TLS.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Whether clients connect over a Unix socket, which only ironbench's own user may use.
@@ -45,16 +63,29 @@ pub struct Opening {
 pub struct Begun {
     pub client: Socket,
     pub server: Socket,
-    pub names: Names,
     /// The server's first messages, which the client has not received yet.
     pub answer: Vec<u8>,
-    /// Whether the statements are those of an application. A replication connection has none.
-    pub has_statements: bool,
+    /// None if the connection has no statements, as for replication.
+    pub session: Option<Session>,
 }
 
-impl Opening {
-    /// Starts the connection of a client. Returns None if it ends at once, for example after a cancel request.
-    pub fn begin(&self, client: OwnedFd) -> io::Result<Option<Begun>> {
+/// What is known about a session at its start.
+pub enum Session {
+    Postgres(Names),
+    Mysql(Names, Capabilities),
+}
+
+impl Session {
+    pub fn tracker(self, session: u32, clock: WallClock) -> Box<dyn Tracker> {
+        match self {
+            Self::Postgres(names) => Box::new(PostgresTracker::new(session, names, clock)),
+            Self::Mysql(names, capabilities) => Box::new(MysqlTracker::new(session, names, capabilities, clock)),
+        }
+    }
+}
+
+impl PostgresOpening {
+    fn begin(&self, client: OwnedFd) -> io::Result<Option<Begun>> {
         let deadline = Instant::now() + PATIENCE;
         let mut client = Client { fd: client, tls: None, deadline };
         let startup = loop {
@@ -106,7 +137,8 @@ impl Opening {
             None => Socket::plain(client.fd),
             Some(tls) => Socket::of_client(client.fd, *tls),
         };
-        Ok(Some(Begun { client, server: server.stream.into(), names, answer, has_statements }))
+        let session = has_statements.then_some(Session::Postgres(names));
+        Ok(Some(Begun { client, server: server.stream.into(), answer, session }))
     }
 }
 
@@ -265,9 +297,9 @@ impl Write for Server {
 }
 
 /// A socket whose reads and writes wait until a deadline.
-struct Plain<'a> {
-    fd: &'a OwnedFd,
-    deadline: Instant,
+pub struct Plain<'a> {
+    pub fd: &'a OwnedFd,
+    pub deadline: Instant,
 }
 
 impl Read for Plain<'_> {

@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use ironbench_capture::observed::{Collector, RecordBatch};
+use ironbench_capture::observed::{Collector, Dialect, RecordBatch};
+use ironbench_core::wire::mysql::Mysql;
 use ironbench_core::wire::postgres::Postgres;
-use ironbench_core::wire::{Connector, PostgresConnection};
+use ironbench_core::wire::{Connector, MysqlConnection, PostgresConnection};
 use ironbench_core::{Error, Result};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -23,7 +24,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::WallClock;
 use crate::lane::{Inbox, Lane};
-use crate::opening::Opening;
+use crate::mysql::MysqlOpening;
+use crate::opening::{Opening, PostgresOpening};
 use crate::queue::Queue;
 
 /// Maximum number of connections that wait to be accepted. The kernel limits the number further (listen(2)).
@@ -57,6 +59,7 @@ pub struct Order {
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     Postgres(PostgresConnection),
+    Mysql(MysqlConnection),
 }
 
 /// Where the proxy listens.
@@ -121,10 +124,26 @@ impl Proxy {
     /// # Errors
     /// Input: the address, a certificate or the settings of the server cannot be used.
     pub fn start(order: Order) -> Result<Self> {
-        let Target::Postgres(server) = order.server;
-        let connector = Connector::<Postgres>::new(server)?;
         let tls = order.tls.map(|(certificate, key)| server_config(&certificate, &key)).transpose()?;
-        let collector = Collector::new(order.mask)?;
+        let is_unix = matches!(order.listen, Listen::Unix(_));
+        let (opening, dialect) = match order.server {
+            Target::Postgres(server) => {
+                let connector = Connector::<Postgres>::new(server)?;
+                let connect = Box::new(move || connector.open_only());
+                (Opening::Postgres(PostgresOpening { tls, is_unix, connect }), Dialect::Postgres)
+            }
+            Target::Mysql(server) => {
+                if server.socket.is_some() && !is_unix {
+                    let cause = "names a Unix socket, whose server may accept the proxy's own user without a password";
+                    let hint = "let the proxy listen on a Unix socket, or name the server's TCP address in --to";
+                    return Err(Error::input("--to", cause).hint(hint));
+                }
+                let connector = Connector::<Mysql>::new(server)?;
+                let connect = Box::new(move || connector.reach_only().map(|(stream, _)| stream));
+                (Opening::Mysql(MysqlOpening { connect }), Dialect::Mysql)
+            }
+        };
+        let collector = Collector::new(order.mask, dialect)?;
         let (listener, address, socket) = listener(&order.listen)?;
         let shared = Arc::new(Shared {
             clock: WallClock::new(),
@@ -132,7 +151,7 @@ impl Proxy {
             inboxes: (0..order.threads.max(1)).map(|_| Inbox::new()).collect::<Result<_>>()?,
             open: AtomicUsize::new(0),
             unfollowed: AtomicU64::new(0),
-            opening: Opening { tls, is_unix: socket.is_some(), connect: Box::new(move || connector.open_only()) },
+            opening,
             sessions: AtomicU32::new(0),
             starting: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),

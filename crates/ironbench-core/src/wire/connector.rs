@@ -177,6 +177,23 @@ impl<P: ServerProtocol> Connector<P> {
         Err(self.cannot_connect(last))
     }
 
+    /// Connects without TLS, and reads nothing. Returns the stream, and whether it is a Unix socket.
+    ///
+    /// # Errors
+    /// As those of `connect`.
+    pub fn reach_only(&self) -> Result<(Stream, bool)> {
+        let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
+        for endpoint in self.address.resolve()? {
+            match self.reach(&self.attempt(&endpoint, None)) {
+                Ok(channel) => {
+                    return Ok((channel.into_pipe().into_stream(), matches!(endpoint, Endpoint::Unix(_))));
+                }
+                Err(fault) => last = fault,
+            }
+        }
+        Err(self.cannot_connect(last))
+    }
+
     fn attempt<'a>(&self, endpoint: &'a Endpoint, wish: Option<&'a Wish>) -> Attempt<'a> {
         Attempt { endpoint, deadline: deadline_after(P::target(&self.settings).timeout_s), wish }
     }

@@ -13,13 +13,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use ironbench_capture::observed::{Event, Names, Observed, Obstacle};
 use ironbench_core::wire::postgres::protocol::backend::{affected_rows, parameter_status, sqlstate};
 
-use crate::framing::{Framer, Message, Nonsense};
-use crate::{Instant, WallClock};
+use crate::framing::{Framer, LONGEST, Message, Nonsense, beginning};
+use crate::{Instant, Tracker, WallClock};
 
-/// Maximum length of a statement, or of the parameters of one, that is kept. Of longer ones, the beginning of the text is
-/// kept.
-const LONGEST: usize = 1 << 20;
-const BEGINNING: usize = 2000;
 /// Maximum number of bytes of a session's unanswered requests.
 const MOST_PENDING_BYTES: usize = 8 << 20;
 /// Number of unanswered requests from which on the proxy does not read from the client. A server that does not answer
@@ -111,7 +107,7 @@ enum Request {
 
 /// What the proxy knows about a session.
 #[derive(Debug)]
-pub struct Tracker {
+pub struct PostgresTracker {
     session: u32,
     names: Arc<Names>,
     clock: WallClock,
@@ -152,7 +148,7 @@ impl From<Nonsense> for Unknown {
 
 type Followed = Result<(), Unknown>;
 
-impl Tracker {
+impl PostgresTracker {
     pub fn new(session: u32, names: Names, clock: WallClock) -> Self {
         Self {
             session,
@@ -177,72 +173,6 @@ impl Tracker {
             ended_at: 0,
             events: Vec::new(),
         }
-    }
-
-    /// Follows bytes from the client, which arrived at `now`.
-    pub fn client_sent(&mut self, bytes: &[u8], now: Instant) {
-        if self.is_lost {
-            return;
-        }
-        let mut framer = std::mem::take(&mut self.from_client);
-        let mut followed = Ok(());
-        let fed = framer.feed(bytes, most_of_client, |message| {
-            if followed.is_ok() {
-                followed = self.requested(message, now);
-            }
-        });
-        self.from_client = framer;
-        self.or_lose(fed.map_err(Unknown::from).and(followed));
-    }
-
-    /// Follows bytes from the server, which arrived at `now`.
-    pub fn server_sent(&mut self, bytes: &[u8], now: Instant) {
-        if self.is_lost {
-            return;
-        }
-        let mut framer = std::mem::take(&mut self.from_server);
-        let mut followed = Ok(());
-        let fed = framer.feed(bytes, most_of_server, |message| {
-            if followed.is_ok() {
-                followed = self.answered(message, now);
-            }
-        });
-        self.from_server = framer;
-        self.or_lose(fed.map_err(Unknown::from).and(followed));
-    }
-
-    /// Ends the session. `by_server`: whether the server has closed the connection. Otherwise, it is not known how the
-    /// running statement has ended, unless the server has reported an error.
-    pub fn close(&mut self, by_server: bool, now: Instant) {
-        if !self.is_lost {
-            self.skip_copy_ends();
-            if let Some(Request::Query(running) | Request::Execute(running)) = self.pop()
-                && let Some(error) = running.error.or(by_server.then_some(CONNECTION_FAILURE))
-            {
-                self.finish(Running { error: Some(error), ..*running }, now);
-            }
-        }
-        self.report(now, false);
-        self.events.push(Event::Ended(self.session));
-    }
-
-    /// Returns the statements that have ended since the last call.
-    pub fn events(&mut self) -> &mut Vec<Event> {
-        &mut self.events
-    }
-
-    /// Notes that statements have been dropped.
-    pub fn lose_statements(&mut self) {
-        self.has_gap = true;
-    }
-
-    pub fn is_lost(&self) -> bool {
-        self.is_lost
-    }
-
-    /// Whether the client must wait until the server has answered some of its requests.
-    pub fn is_congested(&self) -> bool {
-        self.pending.len() >= MOST_PENDING
     }
 
     fn or_lose(&mut self, followed: Followed) {
@@ -618,6 +548,67 @@ impl Tracker {
     }
 }
 
+impl Tracker for PostgresTracker {
+    fn client_sent(&mut self, bytes: &[u8], now: Instant) {
+        if self.is_lost {
+            return;
+        }
+        let mut framer = std::mem::take(&mut self.from_client);
+        let mut followed = Ok(());
+        let fed = framer.feed(bytes, most_of_client, |message| {
+            if followed.is_ok() {
+                followed = self.requested(message, now);
+            }
+        });
+        self.from_client = framer;
+        self.or_lose(fed.map_err(Unknown::from).and(followed));
+    }
+
+    fn server_sent(&mut self, bytes: &[u8], now: Instant) {
+        if self.is_lost {
+            return;
+        }
+        let mut framer = std::mem::take(&mut self.from_server);
+        let mut followed = Ok(());
+        let fed = framer.feed(bytes, most_of_server, |message| {
+            if followed.is_ok() {
+                followed = self.answered(message, now);
+            }
+        });
+        self.from_server = framer;
+        self.or_lose(fed.map_err(Unknown::from).and(followed));
+    }
+
+    fn close(&mut self, by_server: bool, now: Instant) {
+        if !self.is_lost {
+            self.skip_copy_ends();
+            if let Some(Request::Query(running) | Request::Execute(running)) = self.pop()
+                && let Some(error) = running.error.or(by_server.then_some(CONNECTION_FAILURE))
+            {
+                self.finish(Running { error: Some(error), ..*running }, now);
+            }
+        }
+        self.report(now, false);
+        self.events.push(Event::Ended(self.session));
+    }
+
+    fn events(&mut self) -> &mut Vec<Event> {
+        &mut self.events
+    }
+
+    fn lose_statements(&mut self) {
+        self.has_gap = true;
+    }
+
+    fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    fn is_congested(&self) -> bool {
+        self.pending.len() >= MOST_PENDING
+    }
+}
+
 /// Returns the number of bytes to keep of a client's message. Nothing is kept of passwords and of rows.
 fn most_of_client(tag: u8) -> usize {
     match tag {
@@ -636,15 +627,6 @@ fn most_of_server(tag: u8) -> usize {
         b'Z' => 1,
         _ => 0,
     }
-}
-
-fn beginning(text: &[u8]) -> &[u8] {
-    let mut end = text.len().min(BEGINNING);
-    // The cut is not inside a character of UTF-8.
-    while end > 0 && end < text.len() && text[end] & 0xc0 == 0x80 {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 fn c_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {

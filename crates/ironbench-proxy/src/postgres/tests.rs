@@ -1,10 +1,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::framing::BEGINNING;
 
 /// A session, with the messages of both sides.
 struct Session {
-    tracker: Tracker,
+    tracker: PostgresTracker,
     now: Instant,
 }
 
@@ -62,7 +63,7 @@ fn answers(tags: &[u8]) -> Vec<u8> {
 
 impl Session {
     fn new() -> Self {
-        let mut session = Self { tracker: Tracker::new(1, Names::default(), WallClock { zero_ns: 0 }), now: 0 };
+        let mut session = Self { tracker: PostgresTracker::new(1, Names::default(), WallClock { zero_ns: 0 }), now: 0 };
         session.server(&[message(b'R', b"\0\0\0\0"), ready("I")]);
         session
     }
@@ -260,7 +261,7 @@ fn a_server_that_closes_the_connection_fails_the_running_statement() {
 
 #[test]
 fn passwords_are_not_kept() {
-    let mut session = Session { tracker: Tracker::new(1, Names::default(), WallClock { zero_ns: 0 }), now: 0 };
+    let mut session = Session { tracker: PostgresTracker::new(1, Names::default(), WallClock { zero_ns: 0 }), now: 0 };
     let password = message(b'p', b"hunter2\0");
     for part in password.chunks(3) {
         session.client(&[part.to_vec()]);

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
@@ -97,6 +98,13 @@ class MariadbEngine(Engine):
     )
     administration = MariadbAdministration()
     data_import = MariadbDataImport()
+
+    def proxied(self, text: str) -> dict[str, Any] | None:
+        address, _ = dsn.parse(text)
+        if address.tls not in ("disable", "prefer"):
+            cause = f"contains tls={address.tls}, but the proxy connects to these servers without TLS"
+            raise InputError("--to", cause, "name a Unix socket or the end of an SSH tunnel, with tls=disable")
+        return {"mysql": replace(address, tls="disable").connection(Secrets(None))}
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Validates everything that can be checked before a server is started. Raises InputError."""

@@ -11,7 +11,7 @@ REASONS = {
     "two-phase": "two-phase commit",
     "server-wide": "statements that affect roles, databases or settings of the whole server",
     "other-sessions": "calls of functions that affect other sessions or the whole server",
-    "no-parameters": "the log does not contain the parameter values of the statement",
+    "no-parameters": "the parameter values of the statement are not known",
     "cut-parameters": "the log contains only the beginning of a parameter value",
     "password": "the statement contains a password, which is not captured",
     "encoding": "the statement is not valid UTF-8",
@@ -189,8 +189,8 @@ def hidden(statements: Number) -> str:
 
 @wording("capture-not-replayed")
 def not_replayed() -> str:
-    """Example: `ironbench can show the statements of this kind of log, but cannot replay them`."""
-    return "ironbench can show the statements of this kind of log, but cannot replay them"
+    """Example: `ironbench can show the statements of this kind of capture, but cannot replay them`."""
+    return "ironbench can show the statements of this kind of capture, but cannot replay them"
 
 
 @wording("capture-whole-seconds")

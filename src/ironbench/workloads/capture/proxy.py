@@ -32,6 +32,7 @@ from ironbench.workloads.capture.file import PROXY, CaptureFacts, asked, databas
 
 if TYPE_CHECKING:
     from ironbench._core import Proxy, ProxyRows
+    from ironbench.engines.base import Engine
 
 Show = Callable[[float, str], None]
 
@@ -44,7 +45,7 @@ _RESERVE = 32 << 20
 addition."""
 _MEMORY = "0.5GB"
 _MOST_THREADS = 4
-_COUNTS = ("masked", "lost", "unfollowed")
+_COUNTS = ("masked", "replayable", "lost", "unfollowed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,13 @@ def capture(options: ProxyOptions, started: Callable[[str], None], show: Show) -
     partial = options.output + _PARTIAL
     if Path(partial).exists():
         raise InputError(partial, "exists", f"finish this capture: ironbench capture {partial} -o FILE.capture")
-    order = _order(options)
+    engine, order = _order(options)
     from ironbench import _core
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # because each connection needs two descriptors
     proxy = _core.Proxy(msgspec.json.encode(order))
-    store = _Store(proxy, Path(partial), options.mask)
+    store = _Store(proxy, Path(partial), options.mask, engine.can("replay"))
     storing = threading.Thread(target=store.run)
     failure: IronbenchError | None = None
     try:
@@ -96,17 +97,20 @@ def capture(options: ProxyOptions, started: Callable[[str], None], show: Show) -
     return made
 
 
-def _order(options: ProxyOptions) -> dict[str, Any]:
+def _order(options: ProxyOptions) -> tuple[Engine, dict[str, Any]]:
+    """Returns the engine of the server, and the order for the core."""
     word = engines.scheme(options.dsn)
     engine = engines.of_scheme(word)
     server = engine.proxied(options.dsn) if engine else None
-    if server is None:
+    if engine is None or server is None:
         cause = f"no proxy exists for {engine.name}" if engine else f"no engine supports {word}://"
         raise InputError("--to", cause, "make the capture from the server's logs")
     if bool(options.certificate) != bool(options.key):
         missing = "--tls-key" if options.certificate else "--tls-cert"
         raise InputError(missing, "is missing", "name the certificate and its key, both as PEM files")
-    return {
+    if options.certificate and not engine.can("replay"):
+        raise InputError("--tls-cert", f"has no effect on a proxy for {engine.name}", "remove it, and --tls-key")
+    return engine, {
         "listen": _listen(options.listen),
         "server": server,
         "tls": [options.certificate, options.key] if options.certificate else None,
@@ -172,6 +176,7 @@ class _Store:
     proxy: Proxy
     path: Path
     mask: bool
+    replayable: bool
     stored: int = 0
     lost: int = 0
     """Number of statements that could not be stored."""
@@ -237,7 +242,8 @@ class _Store:
         """Returns the current value of each count in `_COUNTS`."""
         counters = msgspec.json.decode(self.proxy.counters())
         lost = counters["lost"] + self.lost
-        return dict(zip(_COUNTS, (int(self.mask), lost, counters["unfollowed"]), strict=True))
+        values = (int(self.mask), int(self.replayable), lost, counters["unfollowed"])
+        return dict(zip(_COUNTS, values, strict=True))
 
 
 def finish(
@@ -275,7 +281,13 @@ def _described(
     )
     opened.execute("DROP TABLE IF EXISTS broken")  # left behind if an earlier attempt to finish the capture failed
     facts = logs.described(opened, {"format": PROXY}, bool(known["masked"]))
-    return msgspec.structs.replace(facts, notes=(*facts.notes, *_notes(known, facts.statements)))
+    notes = [*_notes(known, facts.statements)]
+    if known["replayable"]:
+        return msgspec.structs.replace(facts, notes=(*facts.notes, *notes))
+    # Reasons why single statements are not replayed do not matter.
+    others = [one for one in facts.notes if one.code != "capture-not-replayable"]
+    notes = [note("capture-not-replayed"), *others, *notes]
+    return msgspec.structs.replace(facts, notes=tuple(notes), replayable=False)
 
 
 def _has_statements(opened: duckdb.DuckDBPyConnection) -> bool:

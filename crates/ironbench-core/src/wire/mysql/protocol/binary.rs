@@ -61,15 +61,19 @@ pub fn row<'a>(body: &'a [u8], columns: &[Column], mut each: impl FnMut(usize, V
     let nulls = rest.bytes((columns.len() + 2).div_ceil(8))?;
     for (number, column) in columns.iter().enumerate() {
         let bit = number + 2;
-        let value = if nulls[bit / 8] & 1 << (bit % 8) != 0 { Value::Null } else { value(&mut rest, column)? };
+        let value = if nulls[bit / 8] & 1 << (bit % 8) != 0 {
+            Value::Null
+        } else {
+            value(&mut rest, column.kind, column.unsigned)?
+        };
         each(number, value);
     }
     if rest.0.is_empty() { Ok(()) } else { Err(Malformed::Nonsense) }
 }
 
-fn value<'a>(rest: &mut Reader<'a>, column: &Column) -> Result<Value<'a>, Malformed> {
-    let unsigned = column.unsigned;
-    Ok(match column.kind {
+/// Parses a value that is not NULL.
+pub fn value<'a>(rest: &mut Reader<'a>, kind: u8, unsigned: bool) -> Result<Value<'a>, Malformed> {
+    Ok(match kind {
         kind::NULL => Value::Null,
         kind::TINY if unsigned => Value::Integer(rest.byte()?.into()),
         kind::TINY => Value::Integer((rest.byte()? as i8).into()),

@@ -1,0 +1,132 @@
+"""A capture by a proxy between real clients and a real MariaDB."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from proxied import Proxied, listening, recorded
+from raw_mysql import PASSWORD, RawMysql
+from user import FULL_SPEED, User
+
+from ironbench.errors import FailureError, InputError
+from ironbench.workloads.capture import file
+
+pytestmark = [pytest.mark.live, pytest.mark.xdist_group("capture-proxy")]
+
+
+@contextmanager
+def proxied(user: User, server: RawMysql, *words: str, dsn: str = "") -> Iterator[Proxied]:
+    to = dsn or f"mysql://root@127.0.0.1:{server.port}/d?tls=disable"
+    with listening(user, server, "--listen", "127.0.0.1:0", "--to", to, "-o", "shop.capture", *words) as proxy:
+        yield proxy
+
+
+def test_statements_of_a_session_are_recorded_and_shown(user: User, raw_mysql: RawMysql) -> None:
+    with proxied(user, raw_mysql) as proxy:
+        connection = raw_mysql.connect(socket=None, **proxy.place, user="password_user", password=PASSWORD)
+        connection.query("create temporary table t (a int primary key, b text)")
+        connection.query("start transaction")
+        connection.query("insert into t values (1, 'it''s'), (2, \"two\")")
+        connection.query("commit")
+        assert connection.query("select a, b from t") == [("1", "it's"), ("2", "two")]
+        with pytest.raises(FailureError):
+            connection.query("insert into t values (1, '')")
+        assert connection.query("select 1; select 2") == [("2",)]
+        connection.close()
+        with pytest.raises(InputError):
+            raw_mysql.connect(socket=None, **proxy.place, user="password_user", password="wrong password")
+        proxy.end()
+    found = recorded(user, "template, row_count, error, user_name, database_name, obstacle")
+    rest = ("password_user", "d", None)
+    assert ("insert into t values (?, ?), ...", 2, None, *rest) in found
+    assert ("insert into t values (?, ?)", 0, "23000", *rest) in found
+    assert ("select a, b from t", 2, None, *rest) in found
+    assert ("select ?; select ?", 2, None, *rest) in found
+    same = "template in ('start transaction', 'commit') or text like '%two%'"
+    assert recorded(user, "count(distinct transaction)", same) == [(1,)]
+    stored = b"".join(path.read_bytes() for path in user.home.rglob("*") if path.is_file())
+    assert PASSWORD.encode() not in stored and b"wrong password" not in stored
+    assert "insert into t values" in user("show", "shop.capture").stdout
+    told = user("run", "capture", "--with", "file=shop.capture")
+    assert told.code == 2 and "not replayed" in told.stderr
+
+
+def test_a_run_with_prepared_statements_is_recorded(user: User, raw_mysql: RawMysql) -> None:
+    (user.home / "one.sql").write_text("\\set a random(1, 9)\nselect :a + 1 as b;\n")
+    with proxied(user, raw_mysql) as proxy:
+        dsn = f"mysql://password_user:{PASSWORD}@{proxy.address}/d?tls=disable"
+        script = ("one.sql", "--protocol", "prepared")
+        user.measured("run", "script", *script, "--dsn", dsn, "--clients", "2", *FULL_SPEED)
+        proxy.end()
+    (record,) = user.records()
+    condition = "template like 'select ? + ?%' and prepared is not null"
+    ((calls, rows, lowest, highest, failed),) = recorded(
+        user, "count(*), sum(row_count), min(parameters[1]), max(parameters[1]), count(obstacle)", condition
+    )
+    assert calls == rows >= record["metrics"]["transactions"] > 0
+    assert (lowest, highest, failed) == ("1", "9", 0)
+    assert file.facts(str(user.home / "shop.capture")).replayable is False
+
+
+def test_masked_captures_contain_no_literal(user: User, raw_mysql: RawMysql) -> None:
+    with proxied(user, raw_mysql, "--mask") as proxy:
+        connection = raw_mysql.connect(socket=None, **proxy.place, user="password_user", password=PASSWORD)
+        connection.query("select \"very secret\", 'it\\'s hidden' # hidden value\n")
+        connection.close()
+        root = raw_mysql.connect(socket=None, **proxy.place, user="password_user", password=PASSWORD)
+        with pytest.raises(FailureError):
+            root.query("create user u identified by 'hunter2'")
+        root.close()
+        proxy.end()
+    everything = str(recorded(user, "*")).encode() + (user.home / "shop.capture").read_bytes()
+    for secret in (b"very secret", b"hidden", b"hunter2"):
+        assert secret not in everything
+
+
+@pytest.mark.skipif(shutil.which("mariadb") is None, reason="needs Debian's package mariadb-client-core")
+def test_rows_of_a_local_file_pass(user: User, raw_mysql: RawMysql) -> None:
+    (user.home / "rows").write_text("".join(f"{number}\n" for number in range(300_000)))
+    with proxied(user, raw_mysql) as proxy:
+        place = proxy.place
+        words = ["-h", place["host"], "-P", str(place["port"]), "-u", "password_user", f"-p{PASSWORD}", "d", "-N"]
+        text = (
+            "create table many (n int); load data local infile 'rows' into table many; "
+            "select count(*) from many; drop table many;"
+        )
+        command = ["mariadb", "--no-defaults", "--local-infile=1", *words, "-e", text]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=user.home)
+        assert done.stdout == "300000\n", done.stderr
+        proxy.end()
+    assert recorded(user, "row_count", "template like 'load data%'") == [(300_000,)]
+
+
+@pytest.mark.parametrize("query", ["tls=require", "tls=disable&socket={socket}"])
+def test_a_server_that_the_proxy_cannot_serve_safely_is_refused(user: User, raw_mysql: RawMysql, query: str) -> None:
+    dsn = f"mysql://root@127.0.0.1:{raw_mysql.port}/d?{query.format(socket=raw_mysql.socket)}"
+    told = user("capture", "--listen", "127.0.0.1:0", "--to", dsn, "-o", "shop.capture")
+    assert told.code == 2 and "--to" in told.stderr and "hint:" in told.stderr
+
+
+def test_a_killed_server_closes_connections(user: User, fast_directory: Path) -> None:
+    from raw_server import free_port
+
+    folder = fast_directory / "mysql-to-kill"
+    folder.mkdir()
+    server = RawMysql(folder, free_port())
+    with proxied(user, server) as proxy:
+        connection = server.connect(socket=None, **proxy.place, user="password_user", password=PASSWORD)
+        connection.query("select 1")
+        server.process.send_signal(signal.SIGKILL)
+        with pytest.raises(FailureError):
+            connection.query("select 2")
+        server.process.wait()
+        with pytest.raises(FailureError, match="the proxy cannot connect"):
+            server.connect(socket=None, **proxy.place, user="password_user", password=PASSWORD)
+        proxy.end()
+    shutil.rmtree(folder)
