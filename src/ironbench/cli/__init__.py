@@ -21,8 +21,8 @@ from ironbench.streams import unwritten
 VERBS = {
     "run": "Run WORKLOAD against a database and record every trial.",
     "lab": "Plan, run and resume experiments declared in a lab file.",
-    "capture": "Capture a production workload from a server's logs or with a proxy. `ironbench show` shows the capture "
-    "file, and `ironbench run capture` replays it.",
+    "capture": "Capture a production workload (logs, proxy, statistics). `ironbench show` shows the capture file, and "
+    "`ironbench run capture` replays it.",
     "tune": "Find which of many settings matter. Screens all settings in few trials, then measures the settings that "
     "matter in more trials.",
     "device": "Mount and calibrate emulated devices, and replay I/O traces.",
