@@ -1,5 +1,6 @@
-"""Stored evidence that a study reads in addition to records: by the id of a trial, or by the key of a fingerprint. The
-record store implements `Archive`."""
+"""Stored evidence that a study reads in addition to records. Evidence is found by the id of a trial or the key of a
+fingerprint. The record store implements `Archive`.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +32,11 @@ class Archive(Protocol):
         ...
 
     def counted(self, id: str) -> Sequence[Counted]:
-        """Returns histograms of I/O sizes and latencies, by role."""
+        """Returns histograms of I/O sizes and latencies, one of each kind for each role."""
         ...
 
     def profile(self, id: str) -> Sequence[SampledStack]:
-        """Returns the sampled stacks; empty if the trial was not profiled."""
+        """Returns the sampled stacks. Returns nothing if the trial was not profiled."""
         ...
 
     def histograms(self, id: str) -> Mapping[str, Any]:
@@ -44,7 +45,8 @@ class Archive(Protocol):
         ...
 
     def text(self, id: str, name: str) -> str:
-        """Returns a text file that the workload wrote, such as `plans.txt`; empty if there is none."""
+        """Returns a text file that the workload wrote, such as `plans.txt`. Returns an empty text if there is no such
+        file."""
         ...
 
     def inside(self, id: str) -> ServerStatistics:
@@ -52,11 +54,11 @@ class Archive(Protocol):
         ...
 
     def timed(self, id: str) -> Sequence[Statement]:
-        """Returns the times of each command in the trial's scripts; empty if the run did not record them."""
+        """Returns the times of each command in the trial's scripts. Returns nothing if the run did not record them."""
         ...
 
     def workers(self, id: str) -> Sequence[WorkerPart]:
-        """Returns the results of each worker; empty if the trial had no workers."""
+        """Returns the results of each worker. Returns nothing if the trial had no workers."""
         ...
 
     def machine(self, key: str) -> Mapping[str, Any]: ...
@@ -67,8 +69,8 @@ class Archive(Protocol):
 
 
 class Archives:
-    """Combines several archives into one. Each entry is read from the first archive that contains it, because ids and
-    keys are derived from contents."""
+    """Combines several archives into one. Ids and keys are derived from contents, so entries with equal ids or keys are
+    equal. Each entry is read from the first archive that contains it."""
 
     def __init__(self, archives: Sequence[Archive]) -> None:
         self._archives = archives

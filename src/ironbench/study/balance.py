@@ -1,6 +1,6 @@
 """Sizing ratios, such as data to memory or clients to cores.
 
-A small test system is representative of a large one only if these ratios are similar; absolute sizes do not matter.
+A small test system is representative of a large one only if these ratios are similar. Absolute sizes do not matter.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class SizingRatio:
     note: Note | None = None
     """How the ratio was computed, or why it is unknown."""
     words: Note | None = None
-    """Text that is shown instead of a number."""
+    """Text that a report shows if the ratio is not a number."""
     machine: str = ""
-    """Machine of a device whose name is known, because devices of two machines may have the same name. Otherwise
-    empty."""
+    """If the ratio is about a device whose name is known, the device's machine, because devices of two machines may
+    have the same name. Otherwise empty."""
 
 
 def balance(
@@ -54,7 +54,8 @@ def balance(
 ) -> tuple[SizingRatio, ...]:
     """Returns the sizing ratios of one configuration's trials, as medians over the trials.
 
-    `machine` and `engine` are the facts of the configuration's fingerprints; empty if unknown.
+    `machine` and `engine` contain the facts of the configuration's fingerprints. They are empty if the facts are
+    unknown.
     """
     cores, core_note = _cores(records[0], machine)
     data = _metric(records, "data_bytes")
@@ -67,7 +68,7 @@ def balance(
         _checkpoints(records),
         _log(records),
         SizingRatio(note("balance-file-system-used"), "share", _metric(records, "capacity_used_share{role=data}")),
-        # These ratios come last, because each configuration of a lab may have other devices.
+        # Devices come last, because the configurations of a lab may have different devices.
         *(_bandwidth(records, device, cores) for device in devices),
         *(_operations(records, device, cores) for device in devices),
         *(() if devices else (SizingRatio(note("balance-bandwidth"), "bytes/s", None, note("balance-no-device")),)),
@@ -83,8 +84,8 @@ def _at_work(record: Record, cores: int | None, core_note: Note) -> SizingRatio:
 
 
 def _throughput_name(records: Sequence[Record]) -> Note:
-    """Returns the name of the throughput row. If the workload's leading metric is a different one, the name contains
-    the unit of work."""
+    """Returns the name of the throughput ratio. The name contains the unit of work, unless throughput is the workload's
+    leading metric."""
     if leading(records[0])[0] == "throughput":
         return note("balance-throughput")
     return note("balance-throughput", units=counted_in(records)[1])
@@ -107,7 +108,8 @@ def _data_to(name: Note, data: float | None, memory: float | None, of: str) -> S
 
 
 def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
-    """Returns the declared cache size (`--memory`), or else the size from the engine's settings."""
+    """Returns the declared cache size (`--memory`). If none is declared, returns the size from the engine's
+    settings."""
     if record.system.memory_bytes is not None:
         return record.system.memory_bytes
     return cache_bytes(record, engine.get("settings", {}))
@@ -117,10 +119,10 @@ def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
 class _Device:
     roles: tuple[str, ...]
     counted: tuple[str, ...]
-    """One role for each partition of the device. The I/O of the device is summed over these roles, because the kernel
-    counts the I/O of each partition separately."""
+    """One role for each partition of the device. The kernel counts the I/O of each partition separately, so the I/O of
+    the device is the sum over these roles."""
     called: str = ""
-    """Name of the device; empty if only its roles are known."""
+    """Name of the device. Empty if only its roles are known."""
 
     @property
     def name(self) -> dict[str, Any]:
@@ -162,8 +164,8 @@ def _devices(record: Record, machine: Mapping[str, Any]) -> tuple[_Device, ...]:
         else:
             devices.append(_Device((role,), (role,), next(iter(stored_on(record, role, machine)), "")))
     names = [one.called for one in devices]
-    # A file system that is missing from the fingerprint appears to be on its parent's disk, so that two devices have
-    # the same name. Names that occur twice are therefore left out.
+    # If a file system is missing from the fingerprint, its files appear to be on its parent's disk. Two devices then
+    # have the same name. Names that occur twice are therefore left out.
     return tuple(replace(one, called="") if names.count(one.called) > 1 else one for one in devices)
 
 
@@ -181,8 +183,8 @@ def _shared(record: Record, role: str, other: str, machine: Mapping[str, Any]) -
     uses = [record.metrics.get(f"capacity_used_share{{role={one}}}") for one in (role, other)]
     known = bool(a and b)
     if a == b and None not in uses:
-        # Fingerprints omit loop devices and mounts below /tmp. If the used fraction differs, the file system is a
-        # separate one.
+        # Fingerprints omit loop devices and mounts below /tmp, so equal locations may be wrong. If the used fractions
+        # differ, the roles are on different file systems.
         known = known and isclose(uses[0] or 0.0, uses[1] or 0.0, rel_tol=ONE_DEVICE)
     if not known:
         alike = _alike(_counters(record, role), _counters(record, other))

@@ -1,5 +1,6 @@
-"""Computes the cost breakdown of an offer from a price sheet: the number of units by each price's rules, and the
-amounts in one currency."""
+"""Computes the cost breakdown of an offer from a price sheet. The rules of each price determine the number of units.
+All amounts are in one currency.
+"""
 
 from __future__ import annotations
 
@@ -155,8 +156,8 @@ def _common(offer: Offer, prices: Sequence[Price]) -> str:
 
 
 def _limits(offer: Offer, price: Price) -> list[Note]:
-    """Returns a note for each limit of the edition that the server exceeds. With such a limit, the measured score may
-    not be reached."""
+    """Returns a note for each limit of the edition that the server exceeds. With this edition, the server may not reach
+    the measured score."""
     limits = (
         (price.most_sockets, offer.sockets, "sockets"),
         (price.most_cores, offer.cores, "cores"),

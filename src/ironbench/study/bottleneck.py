@@ -1,12 +1,12 @@
 """Breaks down the time of a transaction and names the limiting resource.
 
-At any moment, a client is in one part of the time: the engine computes for the client, or the client waits for a core,
-a page, the WAL, a lock or the client program. The mean number of clients in a part, divided by the throughput, is the
-time per transaction spent in this part (Little, Operations Research 9(3), 1961). If a part that takes a share s of the
-time is removed, and everything else takes as long as before, throughput is 1 / (1 − s) times as high (Amdahl, AFIPS
-1967). This is an estimate, not a bound. The gain is smaller if the queue moves to another resource. It is larger if the
-part also causes waits that disappear with it, for example waits for locks that a backend holds during this part. `Gain`
-contains the estimate with its bounds; `ceiling` measures the gain.
+The time of a transaction consists of parts. At any moment, the engine computes for the client, or the client waits for
+a core, a page, the WAL, a lock or the client program. The mean number of clients in a part, divided by the throughput,
+is the time per transaction spent in this part (Little, Operations Research 9(3), 1961). Suppose that a part with a
+share s of the time is removed, and that everything else takes as long as before. Throughput is then 1 / (1 − s) times
+as high (Amdahl, AFIPS 1967). This is an estimate, not a bound. The gain is smaller if the queue moves to another
+resource. It is larger if the part also causes waits that disappear with it, for example waits for locks that a backend
+holds during this part. `Gain` contains the estimate with its bounds; `ceiling` measures the gain.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ RESOURCES: dict[str, tuple[str, ...]] = {
 }
 """For each limiting resource, the parts of the time that are spent on this resource."""
 _SHARED_CORES = RESOURCES | {SERVER_CPU: (CPU,), OTHER_PROGRAMS: (RUN_QUEUE,)}
-"""Used instead of `RESOURCES` if other programs used most of the CPU time. The wait for a core then belongs to the
+"""Replaces `RESOURCES` if other programs used most of the CPU time. The wait for a core then counts as caused by the
 other programs, because a faster CPU would not shorten it."""
 IDLE_FROM = 0.25
-"""Minimum idle fraction of all cores' CPU time for the conclusion that more clients could use more cores."""
+"""If at least this fraction of all cores' CPU time was idle, more clients could use more cores."""
 _QUEUE_UNTIL = 0.1
-"""Maximum ratio of waiting for a core to computing. If backends wait longer, the server evidently could not use the
-idle cores."""
+"""Maximum ratio of the time that backends wait for a core to the time that they compute. If they wait longer, the
+server evidently could not use the idle cores."""
 _MUCH_UNKNOWN = 0.2
-"""Maximum fraction of the time that may be in no known part. If more time is in no known part, a warning is added."""
+"""Maximum fraction of the time that may belong to no known part. If the fraction is larger, a warning is added."""
 _ALL = 0.99
-"""Maximum fraction of the time for which a gain is estimated. Beyond it, the remaining time is too small to divide
-by."""
+"""Maximum fraction of the time for which a gain is estimated. With a larger fraction, almost no time would remain, and
+the gain would be almost infinite."""
 _CAUSED = (RUN_QUEUE, LOCKS, INTERNAL_LOCKS)
-"""Waits that any other part may cause, for example if a backend holds a lock during that part while other backends
-wait."""
+"""Waits that any other part may cause. For example, backends wait for a lock while another backend spends time in that
+part and holds the lock."""
 LIMITS_FROM = 0.4
 """Minimum fraction of the time for a resource to be named as the limit. Removing a resource with a smaller fraction
 would give at most 1.7 times the throughput."""
@@ -91,10 +91,10 @@ class Gain:
     bound."""
 
     low: float
-    """Estimate from the lower bound of the part's share, under the assumption that all other time stays the same."""
+    """Estimate that assumes the lower bound of the part's share, and that all other time stays the same."""
     high: float
-    """Estimate from the upper bound of the part's share plus the upper bounds of the waits that the part may cause.
-    Infinite if nearly all time is in these parts."""
+    """Estimate that assumes the upper bound of the part's share, and that the waits that the part may cause disappear
+    with it. Infinite if nearly all time is in these parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +105,13 @@ class LimitingResource:
     """A key of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`; empty if inconclusive."""
     share: float
     gain: Gain | None
-    """Estimate of the throughput without the resource, or for `CONCURRENCY` with enough clients for all cores; None if
-    not estimated."""
+    """Estimate of the throughput if the resource took no time. For `CONCURRENCY`, estimate of the throughput with
+    enough clients for all cores. None if there is no estimate."""
     note: Note
-    """The limit, and the evidence for it. The report adds the estimate."""
+    """Names the limit and the evidence for it. The report adds the estimated gain."""
     taken: float = 0.0
-    """Fraction of all cores' CPU time that other programs used, if they used more than server and client together;
-    otherwise 0."""
+    """Fraction of all cores' CPU time that other programs used. 0 unless they used more than server and client
+    together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,30 +122,31 @@ class TimeSpent:
     trials: int
     """Number of trials that the breakdown averages."""
     observed: int
-    """Number of usable trials in which backends were observed. This is larger than `trials` if the comparisons of the
-    configuration leave out blocks."""
+    """Number of usable trials in which backends were observed. It is larger than `trials` if the comparisons of the
+    configuration do not use all blocks."""
     total_s: float
-    """Client seconds per transaction, including think time. For an open loop: service time."""
+    """Client seconds per transaction, including think time. In an open loop, this is the service time."""
     parts: tuple[Part, ...]
     """Parts in the order of `PARTS`, without parts that took no time. Shares sum to 1."""
     limit: LimitingResource
     roots: Mapping[str, float]
-    """For each wait event of a backend at the head of a lock chain, which blocks all other backends of the chain: the
-    fraction of lock waits. Empty without lock waits."""
+    """The backend at the head of a lock chain blocks all other backends of the chain. For each wait event of such a
+    backend, the fraction of lock waits in its chains. Empty if there are no lock waits."""
     tables: Mapping[str, float]
-    """Fraction of lock waits by table."""
+    """For each table, the fraction of lock waits on it."""
     warnings: tuple[Note, ...] = ()
 
     def share(self, name: str) -> float:
         return next((part.share for part in self.parts if part.name == name), 0.0)
 
     def gain(self, names: Collection[str]) -> Gain:
-        """Estimates the throughput if these parts took no time."""
+        """Estimates how much higher throughput would be if these parts took no time."""
         return _gain(self.parts, names)
 
 
 def where_time_goes(records: Sequence[Record], blocks: Collection[int] | None = None) -> TimeSpent | None:
-    """Returns the breakdown over the comparable trials of one configuration, or None if backends were not observed.
+    """Returns the breakdown over the comparable trials of one configuration. Returns None if backends were not
+    observed.
 
     `blocks`: the blocks whose trials are averaged; None for all.
     """
@@ -174,8 +175,8 @@ def where_time_goes(records: Sequence[Record], blocks: Collection[int] | None = 
 def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
     """Returns the comparable trials whose backends were observed, and the observed trials that are left out.
 
-    In some trials, the kernel's counters of CPU time and CPU scheduling waits may be lost because a backend exited.
-    Such a trial would count the wait for a core as CPU time, so it is left out if other trials have the counters.
+    If a backend exits during a trial, the kernel's counters of CPU time and CPU scheduling waits may be lost. Such a
+    trial would count the wait for a core as CPU time. It is therefore left out if other trials have the counters.
     """
     seen = [one for one in records if one.status.comparable and one.metrics.get("throughput") and _shares(one)]
     whole = [one for one in seen if _counted(one)]
@@ -186,8 +187,8 @@ def total(record: Record) -> float:
     """Returns the client seconds per transaction."""
     load, metrics = record.cell.load, record.metrics
     connections = described(record).connections or load.clients
-    # As in `observe`: shares are relative to the busy connections if some connections are always waiting for work, and
-    # to all connections if clients have think times.
+    # As in `observe`. If some connections are always waiting for work, shares are relative to the busy connections. If
+    # clients have think times, shares are relative to all connections.
     if load.rate is None and (connections == load.clients or load.think_time_s):
         clients = load.curve.mean(0.0, record.elapsed_s) if load.curve else connections
         return clients / metrics["throughput"]
@@ -210,8 +211,8 @@ def _by_part(record: Record, metric: str) -> dict[str, float]:
 
 
 def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part | None:
-    """Returns one part. Its share is relative to the mean total time of the trials, so that the seconds of two
-    configurations can be subtracted."""
+    """Computes one part of the breakdown. Its share is relative to the mean total time of the trials. The seconds of
+    two configurations can therefore be subtracted."""
     whole = sum(totals)
     weights = [one / whole for one in totals] if whole else [1 / len(totals)] * len(totals)
     values = [_shares(record).get(name, 0.0) for record in records]
@@ -222,8 +223,8 @@ def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part
     # Trials with unequal weights count as fewer observations (Kish, Survey Sampling, 1965).
     n = sum(numbers) / (len(weights) * sum(weight**2 for weight in weights)) or None
     if len(values) > 2 and (spread := _spread(share, values, weights)) > 0:
-        # If trials vary more than sampling explains, the number of observations is reduced to the number that this
-        # variation implies.
+        # Trials may vary more than sampling alone explains. The number of observations is then reduced to the number
+        # that explains this variation.
         between = share * (1 - share) / spread
         n = between if n is None else min(n, between)
     low, high = (share, share) if n is None else wilson(share, n)
@@ -237,8 +238,8 @@ def _spread(share: float, values: Sequence[float], weights: Sequence[float]) -> 
 
 
 def _means(records: Sequence[Record], metric: str) -> dict[str, float]:
-    """Returns the mean fractions of the lock waits over the trials, with the largest first. Each trial is weighted by
-    its lock waits."""
+    """Returns the mean of each fraction of the lock waits over the trials. The largest fraction is first. Each trial is
+    weighted by its lock waits."""
     weights = [(record, _shares(record).get(LOCKS, 0.0)) for record in records]
     weights = [(record, weight) for record, weight in weights if _by_part(record, metric) and weight > 0]
     whole = sum(weight for _, weight in weights)
@@ -275,7 +276,8 @@ def _limit(
         why = note("limit-other-programs", waiting=share, computing=computing, cpu=_cpu_holders(records))
         return LimitingResource(OTHER_PROGRAMS, share, None, why, taken)
     if first == SERVER_CPU and all(record.warned("own-cpu-share") for record in records):
-        # A record with this warning cannot show that CPU was the limit (docs/reference/statuses.md).
+        # If ironbench's own CPU time is too high, the trial cannot show that CPU was the limit
+        # (docs/reference/statuses.md).
         return LimitingResource("", share, None, note("limit-unknown-own-cpu", share=share), taken)
     evidence: tuple[Note, ...] = ()
     if first == "locks":
@@ -304,8 +306,9 @@ def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
 
 
 def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float | None:
-    """Returns the idle fraction of all cores' CPU time if more clients could have used it: a large enough fraction is
-    idle, and backends hardly waited for a core. Returns None otherwise, or if the fraction is unknown.
+    """Returns the idle fraction of all cores' CPU time if more clients could have used this time. This is the case if
+    enough CPU time was idle and backends hardly waited for a core. Returns None otherwise, or if the fraction is
+    unknown.
     """
     queue, computing = (parts[name].share if name in parts else 0.0 for name in (RUN_QUEUE, CPU))
     budgets = [record.budget for record in records]
@@ -330,8 +333,8 @@ def _taken_by_others(records: Sequence[Record]) -> float:
 
 
 def _apart(names: Sequence[str], parts: Mapping[str, Part], records: Sequence[Record]) -> dict[str, float]:
-    """Returns the share of time spent computing and the share spent waiting for a core; empty if they were not measured
-    separately."""
+    """Returns the share of time spent computing and the share spent waiting for a core. Returns nothing if they were
+    not measured separately."""
     if RUN_QUEUE not in names or CPU not in names or RUN_QUEUE not in parts or not all(map(_counted, records)):
         return {}
     return {"computing": parts[CPU].share if CPU in parts else 0.0, "waiting": parts[RUN_QUEUE].share}
@@ -345,14 +348,14 @@ def _sum(parts: Mapping[str, Part], names: Sequence[str]) -> tuple[float, float,
 
 
 def _chain(roots: Mapping[str, float], tables: Mapping[str, float], waits: Mapping[str, str]) -> tuple[Note, ...]:
-    """Returns a note on the cause of lock waits. `waits`: for each wait event, in upper or lower case, what a backend
-    does during this event."""
+    """Returns a note on the cause of lock waits. `waits`: for each wait event, what a backend does during this
+    event."""
     found = []
     if tables and (table := next(iter(tables.items())))[1] >= 0.5:
         found.append(note("locks-of-table", table=table[0]))
     if roots:
         event, share = next(iter(roots.items()))
-        # Versions use different upper and lower case for events.
+        # The case of an event's name depends on the version of the engine.
         known = {name.lower(): does for name, does in waits.items()}
         found.append(note("locks-root", event=event, does=known.get(event.lower(), ""), share=share))
     return tuple(found)
@@ -377,7 +380,7 @@ def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
 _HOLDERS = ("server", "client", "observers", "emulation", "relay", "kernel", "other", "steal")
 """Parts of the CPU budget that are listed as users of CPU time."""
 _HELD_FROM = 0.02
-"""Fraction of the CPU time from which a user of CPU time is named."""
+"""A user of CPU time is named if it used at least this fraction of the CPU time."""
 
 
 def _cpu_holders(records: Sequence[Record]) -> tuple[tuple[str, float], ...]:

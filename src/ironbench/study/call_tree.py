@@ -1,6 +1,6 @@
-"""Call trees of profiled trials: how much time of a transaction each function took, for each path of callers. A path
-begins with an area: who spent the time (`model.profile.ENGINE`, `CLIENT`), and how (`CPU`, `BLOCKED`, `CPU_QUEUE`). The
-functions follow, with the outermost caller first.
+"""Call trees of profiled trials. They show how much time of a transaction each function took on each path of callers. A
+path begins with an area, which tells who spent the time (`model.profile.ENGINE`, `CLIENT`) and how (`CPU`, `BLOCKED`,
+`CPU_QUEUE`). The functions follow, with the outermost caller first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Measured:
 
     seconds: Matrix
     error: Matrix
-    """Variance of `seconds` that comes from the number of samples alone: with n samples that represent s seconds, s²/n
+    """Variance of `seconds` that results from the number of samples. For n samples that represent s seconds, it is s²/n
     (Poisson)."""
 
     def sum(self, rows: Sequence[int]) -> Measured:
@@ -54,9 +54,9 @@ class CallTree:
     """Time in the function and in everything that it calls."""
 
     def outermost(self) -> dict[tuple[str, str], list[int]]:
-        """Returns, for each area and function, the nodes of the function that have no node of the same function among
-        their callers. The total times of these nodes add up to the function's time, so that recursion is counted only
-        once."""
+        """Returns the outermost nodes of each function in each area. Such a node has no node of the same function among
+        its callers, so recursive calls are not counted twice. The total times of the outermost nodes add up to the
+        function's time."""
         above: list[frozenset[str]] = []
         found: dict[tuple[str, str], list[int]] = {}
         for place, (name, parent, area) in enumerate(zip(self.names, self.parents, self.areas, strict=True)):
@@ -124,7 +124,7 @@ _SWITCH = re.compile(r"(__)?schedule(_(?!work)\w+)?|io_schedule\w*|preempt_sched
 
 
 def _waiting_in(stack: SampledStack) -> tuple[str, ...]:
-    """Returns the frames of a stack; for a wait, without the functions that switch to another thread."""
+    """Returns the frames of a stack. For a wait, the functions that switch to another thread are left out."""
     frames = stack.frames
     while stack.kind == WAIT and len(frames) > 1 and _SWITCH.fullmatch(frames[-1].removesuffix(KERNEL_MARK)):
         frames = frames[:-1]
@@ -165,7 +165,7 @@ def _paths(
 
 def _resolved(names: Sequence[str], parents: Sequence[int], samples: Matrix, weight: Matrix, own: Measured) -> CallTree:
     """Merges nodes below the resolution into their callers. A caller has at least as many samples and as much time as
-    the functions that it calls, so a node that remains has a caller that remains."""
+    each function that it calls, so the callers of a node that is kept are also kept."""
     kept: list[int] = []
     new: list[int] = []
     areas: list[int] = []

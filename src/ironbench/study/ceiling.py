@@ -27,7 +27,7 @@ from ironbench.study.bottleneck import Gain, TimeSpent
 from ironbench.study.differences import Difference, differences
 
 SPENT = {"log": (LOG_FLUSH,), "data": (DATA_READ, DATA_WRITE), "temp": (TEMP,), "client": (CLIENT,)}
-"""For each zero-latency part, the parts of a transaction's time that it removes."""
+"""For each part that can have zero latency, the parts of a transaction's time that disappear with its latency."""
 SEEN_FROM = 0.01
 """Minimum share of a transaction's time for a part to count as a possible cause of a gain. Removing a smaller share
 would gain about 1%, which is too little to detect."""
@@ -50,10 +50,11 @@ class Verdict(Enum):
     MEMORY = "memory"
     """There is a gain, but it may come from memory that was added to a limit."""
     DISTURBED = "disturbed"
-    """The gain is above the margin, but other programs may explain it: they used more CPU time than server and
-    client."""
+    """The gain is above the margin, but other programs used more CPU time than server and client, which may explain the
+    gain."""
     HELD = "held"
-    """The gain is above the margin, and the part took time in the baseline or the breakdown of time is unknown."""
+    """The gain is above the margin. In addition, the part took time in the baseline, or the breakdown of time is
+    unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ class Baseline:
 
     spent: TimeSpent | None = None
     reads: float | None = None
-    """Number of device reads per transaction from files with tables and indexes; None if not counted."""
+    """Number of device reads per transaction. Only files with tables and indexes count. None if reads were not
+    counted."""
     reads_s: float | None = None
     """Device time of these reads, in seconds per transaction."""
 
@@ -86,35 +88,36 @@ class Ceiling:
     parts: tuple[str, ...]
     """The parts: `log`, `data`, `temp` or `client`; several if they were made zero-latency together."""
     speedup: float
-    """How many times as fast the configuration is as the baseline, whether higher or lower values of the metric are
-    better; NaN without a complete block."""
+    """The configuration's speed as a multiple of the baseline's speed. A higher value is always better, even if lower
+    values of the metric are better. NaN if there is no complete block."""
     low: float
     high: float
     verdict: Verdict
     holds_back: bool | None
-    """Whether the parts cost more time than the lab's margin; None if inconclusive."""
+    """Whether the parts cost more time than the lab's margin. None if this is inconclusive."""
     finding: Finding
     seen: tuple[str, ...]
-    """The parts that took time in the baseline; all of the parts if the baseline's time was not observed."""
+    """Those of the parts that took time in the baseline. If the baseline's time was not observed, all of the parts."""
     shares: Mapping[str, float]
     """For each part, its share of the baseline's time per transaction; empty if the time was not observed."""
     cached_reads: float | None = None
-    """Number of device reads per transaction, if `data` is among the parts and the reads took almost no time."""
+    """Number of device reads per transaction in the baseline. Only set if `data` is one of the parts and the reads took
+    almost no time."""
     read_share: float = 0.0
     """Fraction of a transaction's time that these reads took on the device."""
     besides: tuple[Difference, ...] = ()
     """Engine settings that changed because the parts were made zero-latency, with their values before and after."""
     added_bytes: int = 0
-    """Bytes by which a memory limit was raised for files that are now in memory. The engine can also cache data in this
-    memory."""
+    """Bytes by which the memory limit was raised, because files are now in memory. The engine can also use this memory
+    to cache data."""
     on_device: bool = False
     """Whether the files were on a zero-latency device. The I/O path of an emulated device takes about 20 µs
     (docs/adr/0014), and more on a busy machine, so a fast real device may gain more. Files in memory do not have this
     overhead."""
     left: float | None = None
-    """Share of a transaction's time that the parts still took on the zero-latency device; None if unknown."""
+    """Share of a transaction's time that the parts still took on the zero-latency device. None if unknown."""
     predicted: Gain | None = None
-    """Gain that is expected from the time shares of those parts that took time in the baseline; None if unknown."""
+    """Gain that the time shares predict for those of the parts that took time in the baseline. None if unknown."""
     taken: float = 0.0
     """`LimitingResource.taken` of the baseline."""
 
@@ -149,9 +152,10 @@ def ceilings(
 
 
 def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | None:
-    """Returns the measured gain that shows what limits this configuration; None if the time shares show it. A measured
-    gain in throughput takes precedence over the time shares if they name no resource, or if the named resource would
-    gain less: removing a share s of the time gains a factor of 1 / (1 − s) (Amdahl, AFIPS 1967).
+    """Decides whether a measured gain or the time shares show what limits this configuration. Returns the measured
+    gain, or None if the time shares show it. A measured gain in throughput takes precedence if the time shares name no
+    resource, or if it is larger than the gain that they predict for the resource. If a share s of the time is removed,
+    this prediction is a factor of 1 / (1 − s) (Amdahl, AFIPS 1967).
     """
     gains = [
         one
@@ -197,11 +201,11 @@ def _added(setup: Setup, free: Collection[str]) -> int:
 
 
 def _beside(setup: Setup, free: Collection[str]) -> tuple[System, Load, Choice]:
-    """Returns system, load and work without the settings that are changed to make these parts zero-latency (see
+    """Returns system, load and work without all settings that ironbench changes to give these parts zero latency (see
     `plan.resolve`)."""
     system = replace(setup.system, label="", reference_score=None, ideal=())
     load, layout, settings = setup.cell.load, system.layout, dict(system.settings)
-    if (limit := system.memory_total_bytes) is not None:  # the limit as the user declared it
+    if (limit := system.memory_total_bytes) is not None:  # the limit that the user declared
         system = replace(system, memory_total_bytes=limit - sum(ideal_bytes(setup.system).values()))
     if "client" in free:
         system, load = replace(system, client_cpus=None), replace(load, threads=0, think_time_s=0.0)
@@ -222,8 +226,8 @@ def ceiling(
     besides: Sequence[Difference] = (),
 ) -> Ceiling:
     """Judges one finding. `parts`: parts that have zero latency in the finding's configuration and not in its baseline.
-    `added_bytes`: bytes by which the memory limit was raised. The server can cache data in the unused part of that
-    memory, which may explain a gain.
+    `added_bytes`: bytes by which the memory limit was raised. The server can cache data in the unused part of this
+    memory. This may explain a gain.
     """
     known = baseline or Baseline()
     spent = known.spent
@@ -255,8 +259,8 @@ def ceiling(
 
 
 def _seen(part: str, spent: TimeSpent, cached: bool) -> bool:
-    """Returns whether a part took time in the baseline. If reads are served from the page cache, only page writes count
-    for `data`."""
+    """Returns whether a part took time in the baseline. For `data`, reads do not count if they are served from the page
+    cache."""
     names = (DATA_WRITE,) if part == "data" and cached else SPENT[part]
     return sum(spent.share(name) for name in names) >= SEEN_FROM
 

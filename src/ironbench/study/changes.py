@@ -1,4 +1,6 @@
-"""Changes of statements between the first configuration and another one, ranked by their share of the difference."""
+"""Compares the statements of the first configuration with those of another one. Changes are ranked by their share of
+the difference.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,14 @@ class StatementChange:
     command: TimedCommand
     before_s: float
     after_s: float
-    """`before_s` and `after_s`: seconds per transaction in each configuration, that is, executions per transaction
-    times mean time."""
+    """Seconds per transaction in the other configuration, that is, executions per transaction times mean time.
+    `before_s` is the same for the first configuration."""
     share: float
-    """Size of this change as a fraction of the sum of the sizes of all changes."""
+    """Size of this change as a fraction of the total size of all changes."""
     ratio: QueryRatio | None
-    """Mean time as a multiple of the mean time in the first configuration; None if one side lacks the statement."""
+    """Mean time as a multiple of the mean time in the first configuration. None if one side lacks the statement."""
     plan: Note | None
-    """How the plan differs; None if it does not differ or is not known."""
+    """How the plan differs. None if it does not differ or is not known."""
 
     @property
     def delta_s(self) -> float:

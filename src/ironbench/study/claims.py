@@ -40,7 +40,8 @@ class JudgedClaim:
     reasons: tuple[Note, ...] = ()
     """Evidence for the verdict, from the findings."""
     low: float | None = None
-    """Bounds of the metric's confidence interval, for a claim about one configuration."""
+    """Lower bound of the metric's confidence interval, for a claim about one configuration. `high` is the upper
+    bound."""
     high: float | None = None
 
 
@@ -121,11 +122,11 @@ def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> Judged
 
 
 def interval_over_trials(metric: str, records: Sequence[Record], level: float) -> tuple[float, float] | None:
-    """Returns the confidence interval of the metric over trials; None if `level` is 0.
+    """Returns the confidence interval of the metric over trials. Returns None if `level` is 0.
 
-    Uses Student's t on logarithms, because rates and times are positive and skewed. A failure rate may be 0, so its
-    interval is extended to contain the score interval of all transactions together (Wilson 1927). Histograms have a
-    resolution of 0.1%, so the interval of a time is at least ±0.1%.
+    Uses Student's t on logarithms, because rates and times are positive and skewed. A failure rate may be 0. Its
+    interval is therefore extended to contain the score interval of all transactions together (Wilson 1927). Histograms
+    have a resolution of 0.1%, so the interval of a time is at least ±0.1%.
     """
     if not level:
         return None
@@ -158,8 +159,9 @@ def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
         return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (why,))
     least = claim.low if claim.low is not None else 0.0
     most = claim.high if claim.high is not None else math.inf
-    # If the ratio changed during the trials, it must be on the same side of the range (inside or outside) at both ends
-    # of the change as the confidence interval.
+    # The ratio may have changed during the trials. If the confidence interval is inside the claimed range, the ratio
+    # must be inside at the start and at the end of the change; if it is outside, the ratio must be outside at both
+    # ends.
     ends = [1 / end if finding.cell != claim.cells[0] else end for end in finding.ends or ()]
     inside = [least <= end <= most for end in ends]
     if ends and not (all(inside) if least <= low and high <= most else not any(inside)):
@@ -174,8 +176,8 @@ def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
 
 
 def _order(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
-    """Confirms a claimed order if each configuration is better than the next one, and refutes the order if a
-    configuration is worse than the next one or equivalent to it."""
+    """Confirms a claimed order if each configuration is better than the next one. Refutes the order if a configuration
+    is worse than the next one or equivalent to it."""
     open_pairs, against = [], []
     for cell, following in zip(claim.cells, claim.cells[1:], strict=False):
         conclusion = _conclusion(cell, following, claim.metric, findings)
@@ -201,8 +203,8 @@ def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding])
 
 
 def _between(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> tuple[Finding, float, float] | None:
-    """Returns the declared finding that compares two configurations, in either order, and the confidence interval of
-    the ratio of `cell` to `other`."""
+    """Finds the declared finding that compares two configurations, in either direction. Returns the finding and the
+    confidence interval of the ratio of `cell` to `other`."""
     for finding in findings:
         if not finding.decides or finding.metric != metric:
             continue

@@ -1,5 +1,6 @@
-"""Identifies the same SQL command in the scripts of two systems, whose script files may be different versions of one
-script."""
+"""Identifies the same SQL command in the scripts of two systems. Their script files may be different versions of one
+script.
+"""
 
 from __future__ import annotations
 
@@ -41,18 +42,18 @@ def file_name(script: str) -> str:
 
 
 def aligned(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[CommandKey, CommandKey]:
-    """Returns, for each key of a command in one system, the key of the same command in the first system.
+    """For each command of one system, returns the key of the same command in the first system.
 
-    The same command has the same text, in a script with the same name or in another version of the first system's
-    script. The key of a command that the first system lacks has the command's own text and the name of the first
-    system's script.
+    Two commands are the same if they have the same text, and their scripts have the same name or are versions of one
+    script. If the first system lacks a command, the returned key consists of the command's own text and the name of the
+    first system's script.
     """
     versions = _versions(own, first)
     return {key: key._replace(script=versions.get(key.script, key.script)) for key in own}
 
 
 def with_replacements(own: Sequence[CommandKey], first: Sequence[CommandKey]) -> dict[CommandKey, CommandKey]:
-    """Returns keys as `aligned` does, and also matches commands whose text changed by their position.
+    """Returns keys as `aligned` does. In addition, commands with a changed text are matched by their position.
 
     If both systems have an equal number of unmatched commands between the same two shared commands, these commands are
     matched one by one. Needs all commands of both systems, in the order of the scripts.
@@ -89,12 +90,13 @@ def _texts(keys: Sequence[CommandKey], script: str) -> Counter[str]:
 
 
 _Place = tuple[str, CommandKey | None, CommandKey | None]
-"""Position of a gap: the script, and the shared commands before and after the gap. None if the gap is at the start or
-the end of the script."""
+"""Position of a gap: the script, the shared command before the gap, and the shared command after it. At the start or
+the end of the script, the command is None."""
 
 
 def _gaps(keys: Sequence[CommandKey], shared: Mapping[CommandKey, CommandKey]) -> dict[_Place, list[CommandKey]]:
-    """Groups consecutive commands that the other system lacks, by their position."""
+    """Finds the commands that the other system lacks. Consecutive commands form one gap. Returns the commands of each
+    gap by its position."""
     gaps: dict[_Place, list[CommandKey]] = {}
     for script in dict.fromkeys(key.script for key in keys):
         before: CommandKey | None = None

@@ -27,8 +27,9 @@ _OWN_NOTE = ("load.rate",)
 
 
 def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[Note, ...]:
-    """Lists differences between A and B that may explain their ratio, apart from the facts that a comparison varies on
-    purpose. `rates_vary`: whether target rates also differ on purpose, as between the points of a search.
+    """Lists differences between A and B that may explain their ratio. Facts that a comparison varies on purpose are
+    left out. `rates_vary`: whether target rates also differ on purpose. They do, for example, between the points of a
+    search.
     """
     if not a or not b:
         return ()
@@ -74,21 +75,22 @@ def _machines_apart(a: Record, b: Record) -> list[Note]:
 
 
 def not_paired(a: Record, b: Record) -> Note | None:
-    """Returns the reason why two usable trials of one block cannot be compared; None if they can be compared."""
-    if a.machine != b.machine:  # in this block, the lab was continued on different hardware with --changed
+    """Returns the reason why two usable trials of one block cannot be compared. Returns None if they can be
+    compared."""
+    if a.machine != b.machine:  # the lab was continued on different hardware within this block (--changed)
         return note("block-on-machines")
-    if a.turns_since != b.turns_since:  # the lab was killed between two records
+    if a.turns_since != b.turns_since:  # the lab was interrupted between the two trials, so they were not interleaved
         return note("block-not-in-turns")
-    return workers_apart([a], [b])  # in this block, a machine of the cluster was lost
+    return workers_apart([a], [b])  # a machine of the cluster was lost in this block
 
 
 _block = attrgetter("block")
 
 
 def complete_blocks(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[Record], list[Record]]:
-    """Returns the trials of both configurations from the blocks in which both have a usable trial: from each block, the
-    first usable attempt, as in findings. Other blocks are left out, because a block that one configuration lost may
-    have been faster or slower than the rest.
+    """Selects the blocks in which both configurations have a usable trial. Returns the first usable attempt of each
+    configuration in each of these blocks, as in findings. The other blocks are left out, because a block in which one
+    configuration has no usable trial may be faster or slower than the rest.
     """
     of_a, of_b = (
         {
@@ -103,8 +105,8 @@ def complete_blocks(a: Sequence[Record], b: Sequence[Record]) -> tuple[list[Reco
 
 
 def workers_apart(a: Sequence[Record], b: Sequence[Record]) -> Note | None:
-    """Returns a note if A and B had different numbers of workers although the same number was requested for both; None
-    otherwise."""
+    """Returns a note if the same number of workers was requested for A and B, but different numbers worked. Otherwise
+    returns None."""
     if {record.cell.load.workers for record in a} != {record.cell.load.workers for record in b}:
         return None
     drove = [tuple(sorted({_drove(record) for record in side})) for side in (a, b)]
@@ -159,7 +161,7 @@ def work_apart(a: Sequence[Record], b: Sequence[Record]) -> list[Note]:
 
 
 def _own_data(data: OwnData | None) -> str:
-    """Describes the user's own data, with a key that distinguishes different data with the same name. Empty for
+    """Describes the user's own data. The text contains a key, because different data may have the same name. Empty for
     generated data."""
     return f"{data.words} ({data.key})" if data is not None and data.imported else ""
 
@@ -185,7 +187,7 @@ def left_out(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def repeated_blocks(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Returns notes on the blocks that were repeated, with the failures that caused this."""
+    """Returns notes on the blocks that were repeated, and on the failures because of which they were repeated."""
     if not records:
         return ()
     failed = [record for record in records if record.status in (Status.FAILED, Status.VOIDED)]
@@ -194,7 +196,7 @@ def repeated_blocks(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def _causes(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Returns each distinct cause once."""
+    """Returns the causes of all records without duplicates."""
     return tuple(dict.fromkeys(cause for record in records for cause in record.causes))
 
 
@@ -220,7 +222,7 @@ def _notes(records: Sequence[Record]) -> Iterator[tuple[Note, int]]:
 
 
 def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
-    """Returns a note with the number of flagged trials and the causes; empty if none is flagged."""
+    """Returns a note with the number of flagged trials and the causes. Returns no note if no trial is flagged."""
     suspect = [record for record in records if record.status is Status.SUSPECT]
     if not suspect:
         return ()
@@ -228,7 +230,8 @@ def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def causes(suspect: Sequence[Record]) -> list[Note]:
-    """Lists why trials are flagged: each cause once, with the range of its values, the most frequent first."""
+    """Lists why trials are flagged. Each cause is listed once, with the range of its values. The most frequent cause is
+    first."""
     each = (record.flags or record.causes for record in suspect)
     return [one for one, _ in sorted(_merged(each), key=lambda known: -known[1])]
 
@@ -260,7 +263,7 @@ class Disturbance:
     trials: int
     of: int
     most: tuple[Configuration, int, int] | None = None
-    """The most affected configuration, its number of disturbed trials, and its number of trials; None if all
+    """The most affected configuration, its number of disturbed trials, and its number of trials. None if all
     configurations were affected about equally."""
     least: tuple[Configuration, int, int] | None = None
     """The least affected configuration, in the same form."""

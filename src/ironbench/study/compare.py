@@ -1,7 +1,7 @@
-"""Compares A with B metric by metric: the ratio, the range of the repeats, and whether the ranges overlap. There is no
-verdict. `compare`, its breakdown, `report`, `lead` and `cost` all compute ratios by `mean_ratio`: geometric means of
-the runs with Welch's interval. Medians are used only to describe a single system, because a quotient of medians is not
-the centre of that interval.
+"""Compares A with B metric by metric. For each metric, it computes the ratio, the range of the repeats, and whether the
+ranges overlap. There is no verdict. `compare`, its breakdown, `report`, `lead` and `cost` all compute ratios by
+`mean_ratio`: geometric means of the runs with Welch's interval. Medians are used only to describe a single system,
+because a quotient of medians is not the centre of that interval.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class MeanRatio(GroupRatio):
     """Geometric means of A and B. Their quotient is the ratio."""
     trials: tuple[int, int]
     single_run: bool = False
-    """Whether a side has a single run. The interval is then computed from trials and does not include the variation
-    between runs."""
+    """Whether A or B has only a single run. The interval is then computed from trials, so it does not include the
+    variation between runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,18 @@ class ComparedMetric:
     a: Summary
     b: Summary
     no_ratio: Note | None = None
-    """Reason why no ratio is shown (`ironbench.study.rate`); None if one is shown."""
+    """Reason why no ratio is shown (`ironbench.study.rate`). None if a ratio is shown."""
     means: MeanRatio | None = None
-    """The ratio with its confidence interval; None if a value is not positive."""
+    """The ratio with its confidence interval. None if a value is not positive."""
 
     @property
     def ratio(self) -> float | None:
-        """B as a multiple of A; None if a value is not positive, or if `no_ratio` or `points` is set."""
+        """B as a multiple of A. None if a value is not positive, or if `no_ratio` or `points` is set."""
         return None if self.no_ratio or self.points is not None or self.means is None else self.means.ratio
 
     @property
     def difference(self) -> Note:
-        """A note that the trials show a difference, or why they do not. A difference is shown if the ranges of the
+        """A note on whether the trials show a difference, and if not, why. They show a difference if the ranges of the
         repeats do not overlap and the confidence interval of the ratio excludes 1.
         """
         if 1 in (self.a.n, self.b.n):
@@ -81,14 +81,15 @@ class ComparedMetric:
 
     @property
     def extremes(self) -> tuple[float, float] | None:
-        """The smallest and the largest ratio of any repeat of B to any repeat of A; None if a value is not positive."""
+        """The smallest and the largest ratio between a repeat of B and a repeat of A. None if a value is not
+        positive."""
         low, high = ratio(self.a.high, self.b.low), ratio(self.a.low, self.b.high)
         return None if low is None or high is None else (low, high)
 
     @property
     def points(self) -> float | None:
-        """For a metric that is a fraction: B minus A, which is used instead of a ratio if one of the fractions is close
-        to zero; otherwise None."""
+        """B minus A, if the metric is a fraction and A or B is close to zero. This difference is shown instead of a
+        ratio. Otherwise None."""
         a, b = self.a.centre, self.b.centre
         return b - a if not self.no_ratio and without_ratio(self.metric, a, b) else None
 
@@ -99,7 +100,7 @@ class ComparedMetric:
 
     @property
     def improves(self) -> bool | None:
-        """Whether B's centre is better than A's; None if the metric has no better direction or did not change."""
+        """Whether B's centre is better than A's. None if the metric has no better direction or did not change."""
         if self.no_ratio or self.better == "neither" or self.a.centre == self.b.centre:
             return None
         more = self.ratio > 1 if self.ratio is not None else self.b.centre > self.a.centre
@@ -124,11 +125,12 @@ class SystemComparison:
     a: str
     b: str
     loads: tuple[Load, Load]
-    """Loads of one trial of A and one trial of B, at the peak or target rate."""
+    """Load of A and load of B at the peak or target rate, each from one trial."""
     rates: tuple[Rate | None, Rate | None]
-    """Target rates of A and B, and whether they were sustained; None for a closed loop."""
+    """Target rates of A and B, and whether they were sustained. None for a closed loop."""
     peaks: ConfigurationComparison | None
-    """Comparison at the peak of each side, or at the target rate; None if a side has no throughput."""
+    """Comparison of A at its peak or target rate with B at its peak or target rate. None if a side has no
+    throughput."""
     peak_basis: tuple[Note, Note]
     cells: tuple[ConfigurationComparison, ...]
     """Comparisons for each number of clients with which both sides were measured."""
@@ -142,7 +144,7 @@ class SystemComparison:
     """Statements that must accompany these results wherever they are shown, for example because of a benchmark's
     fair-use rules."""
     clients: int | None = None
-    """The number of clients, if each side was measured with only this number; None if a side has a peak among several
+    """The number of clients, if both sides were measured with this number only. None if a side has a peak among several
     numbers."""
     trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
     """Usable trials at the peak or target rate. `peaks` is based on these trials."""
@@ -214,7 +216,7 @@ def _ranges_by_chance(
     a, b = (side.main for side in curves)
     if a is None or b is None or trials[0][0].choice.workload != "storage":
         return ()
-    # Imported here so that other workloads need not wait for the import.
+    # Only the storage workload needs this module, so other workloads do not load it.
     from ironbench.study.storage import ranges_by_chance
 
     return ranges_by_chance(a.metrics, b.metrics, trials)
@@ -293,7 +295,7 @@ def _rows(
 
 
 def ratio_of(a: Sequence[Record], b: Sequence[Record], metric: str) -> MeanRatio | None:
-    """Returns the ratio of a metric of B to the metric of A; None if a value is missing or not positive."""
+    """Returns the metric of B as a multiple of the metric of A. Returns None if a value is missing or not positive."""
     if any(record.metrics.get(metric, 1.0) <= 0 for record in (*a, *b)):
         return None
     in_turns = {record.purpose for record in (*a, *b)} == {Purpose.LAB} and len({r.series for r in (*a, *b)}) == 1
@@ -301,8 +303,8 @@ def ratio_of(a: Sequence[Record], b: Sequence[Record], metric: str) -> MeanRatio
 
 
 def standing(own: ThroughputCurve, first: ThroughputCurve) -> ComparedMetric | None:
-    """Compares the throughput of two peaks, with `first` as A. Returns None if one has no peak, as in open loops and
-    paced work."""
+    """Compares the throughput at two peaks. `first` is A and `own` is B. Returns None if a side has no peak, for
+    example in an open loop or for paced work."""
     if (
         own.peak is None
         or first.peak is None
@@ -314,7 +316,7 @@ def standing(own: ThroughputCurve, first: ThroughputCurve) -> ComparedMetric | N
 
 
 def mean_ratio(a: Repeats, b: Repeats) -> MeanRatio | None:
-    """Returns the ratio of B to A with Welch's interval; None if a side has no value.
+    """Returns the ratio of B to A with Welch's interval. Returns None if a side has no value.
 
     Trials of one run vary less than runs do. If trials vary by 1% and runs by 3%, an interval from trials shows a
     difference between two runs of the same system in about 40% of cases. Therefore, the interval is computed from the

@@ -48,10 +48,10 @@ class SystemCost:
     """Cost breakdown of the system; None if no prices were given."""
     cores: int | None
     score: CostRange | None
-    """The workload's score at the peak of the records, or the score in the systems file.
+    """The workload's score at the peak that was measured, or the score in the systems file.
 
-    None if there is a target: in an open loop, throughput follows from the requested rate and does not measure the
-    system.
+    None if there is a target. A target requires an open loop, in which the requested rate determines throughput, so
+    throughput does not measure the system.
     """
     estimate: bool
     """Whether the score is an estimate."""
@@ -59,11 +59,11 @@ class SystemCost:
     """Source of the score."""
     target: Attained | None = None
     basis: Note | None = None
-    """The trials behind a score from records; None if there is a target."""
+    """Description of the trials from which the score was computed. None if there is a target."""
     runs: int = 0
-    """Number of runs behind a score from records."""
+    """Number of runs from which the score was computed. 0 for a score from the systems file."""
     trials: int = 0
-    """Number of trials behind the score, or behind the decision whether the target is met."""
+    """Number of trials from which the score was computed, or by which it was decided whether the target is met."""
     flagged: int = 0
     """Number of flagged trials among these trials."""
     cautions: tuple[Note, ...] = ()
@@ -78,7 +78,7 @@ class SystemCost:
 
     @property
     def other_hardware(self) -> bool:
-        """Whether there are records, but from hardware that differs from the systems file."""
+        """Whether the system's records are from hardware that differs from the systems file."""
         return any(caution.code == OTHER_HARDWARE for caution in self.cautions)
 
     @property
@@ -93,7 +93,8 @@ class SystemCost:
         return self.score.times(1000 / float(self.bill.total))
 
     def work_over(self, other: SystemCost) -> CostRange | None:
-        """Returns this system's work as a multiple of the other system's; None if one of them has no score.
+        """Returns this system's work as a multiple of the other system's work. Returns None if one of them has no
+        score.
 
         For records, this is the ratio of geometric means with Welch's 95% confidence interval, as in `lead`. For scores
         in the systems file, the bounds follow from the bounds of both scores.
@@ -104,7 +105,8 @@ class SystemCost:
         return self.score.over(other.score) if self.score and other.score else None
 
     def work_per_price_over(self, other: SystemCost) -> CostRange | None:
-        """Returns this system's work per price as a multiple of the other system's; None without prices or scores."""
+        """Returns this system's work per price as a multiple of the other system's work per price. Returns None without
+        prices or scores."""
         work = self.work_over(other)
         if work is None or self.bill is None or other.bill is None or not (self.priced and other.priced):
             return None
@@ -119,7 +121,7 @@ class RankedSystem:
     rank: int
     """One plus the number of systems that do significantly more work per price. Systems with the same rank are tied."""
     behind: SystemCost | None
-    """The best of the systems that do significantly more work per price; None for rank 1."""
+    """The best of the systems that do significantly more work per price. None for rank 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +137,11 @@ class Costs:
     cheapest: SystemCost | None
     """The cheapest system that meets the target; None without a target."""
     nearest: SystemCost | None
-    """If no system meets the target: the system that comes closest."""
+    """The system that comes closest to the target, if no system meets it."""
     tied: tuple[SystemCost, ...] = ()
-    """Other systems that cost the same as `cheapest`, or are indistinguishable from `nearest`."""
+    """Other systems that are as good: they cost the same as `cheapest`, or cannot be distinguished from `nearest`."""
     undecided: tuple[SystemCost, ...] = ()
-    """Systems cheaper than `cheapest` for which it is inconclusive whether they meet the target."""
+    """Systems cheaper than `cheapest` that may or may not meet the target."""
     unmeasured: tuple[SystemCost, ...] = ()
     """Systems cheaper than `cheapest` that were not measured at the target's rate."""
     ranking: tuple[RankedSystem, ...] = ()
@@ -184,7 +186,7 @@ def costs(
     for offer in named:
         own = _of_one_system(offer, records)
         contradictions = tuple(_contradictions(offer, own, machines))
-        # If the records are from hardware that differs from the offer, they show neither its work per price nor whether
+        # Records from hardware other than the offered hardware show neither the work per price of the offer nor whether
         # it meets a target.
         did = _of_other_hardware(offer.name, target) if contradictions else None
         did = did or _performance(offer.name, own, target, metric, archive)
@@ -207,7 +209,7 @@ def costs(
     cheaper = [row for row in rows if row.bill and row.target and cheapest and _price(row) < _price(cheapest)]
     undecided = [row for row in cheaper if row.target and row.target.undecided]
     unmeasured = [row for row in cheaper if row.target and row.target.best is None]
-    # The unit in the systems file applies to the scores in this file, which are never mixed with scores from records.
+    # `offers.unit` is the unit of the scores in the systems file. Such scores are never mixed with scores from records.
     unit = "" if target else catalogue.metric(metric).words if metric else offers.unit if offers else ""
     question = offers.question if offers else ""
     return Costs(
@@ -297,21 +299,23 @@ def _performance(
 
 
 def _of_other_hardware(name: str, target: Target | None) -> _Performance:
-    """Returns the performance of a system whose records are from different hardware, which means that it is unknown."""
+    """Returns the result for a system whose records are from different hardware. Its performance is unknown."""
     if target is None:
         return _Performance(None)
     return _Performance(None, target=Attained(name, None, False, note("target-of-other-hardware")))
 
 
 def _notes(trials: Sequence[Record]) -> list[Note]:
-    """Returns the notes of the trials. Causes of flags that are not among the notes, as in older records, are added."""
+    """Returns the notes of the trials. In older records, the causes of flags are not among the notes, so they are
+    added."""
     notes = merged_notes(trials)
     suspect = [record for record in trials if record.status is Status.SUSPECT]
     return [*notes, *(cause for cause in causes(suspect) if cause not in notes)]
 
 
 def _score(records: Mapping[str, Sequence[Record]]) -> str:
-    """Returns the metric by which systems are compared without a target; empty if there is none."""
+    """Returns the metric by which systems are compared if there is no target. Returns an empty text if there is no such
+    metric."""
     peaks = [peak for group in records.values() if (peak := highest(group)) is not None]
     return score_of(peaks) if peaks else ""
 
@@ -340,8 +344,8 @@ def _unpriced(
 def _scoring(
     offers: Sequence[Offer], records: Mapping[str, Sequence[Record]]
 ) -> tuple[str, Mapping[str, Sequence[Record]], tuple[Note, ...]]:
-    """For costs without a target: returns the work's name, the records that give scores, and notes on the records that
-    give none. Records without scores do not prevent that costs are shown.
+    """Selects the records from which scores are computed if there is no target. Returns the work's name, these records,
+    and notes on the other records. Costs are shown even if no record gives a score.
     """
     if not records:
         return "", {}, ()
@@ -362,8 +366,8 @@ def _scoring(
 
 
 def _of_one_system(offer: Offer, records: Mapping[str, Sequence[Record]]) -> Sequence[Record]:
-    """Raises InputError if the trials are of different systems, because they cannot be combined into one measurement of
-    the offered system."""
+    """Returns the trials of an offer. Raises InputError if they are of different systems, which cannot be combined into
+    one measurement."""
     systems = _systems(offer.records, records.get(offer.records, ()))
     if len(systems) > 1:
         raise InputError(
@@ -406,8 +410,9 @@ def _price(row: SystemCost) -> Decimal:
 
 
 def _closest(rows: Sequence[SystemCost]) -> SystemCost | None:
-    """Returns the system that comes closest to the target: first those that sustained the rate, then the lowest upper
-    bound, because the upper bound decides whether a target is met. Systems without a bound are skipped."""
+    """Returns the system that comes closest to the target. Systems that sustained the rate come before the others.
+    Among them, the system with the lowest upper bound is closest, because the upper bound decides whether a target is
+    met. Systems without a bound are skipped."""
     candidates = [
         ((not best.kept, best.bound_s), row)
         for row in rows

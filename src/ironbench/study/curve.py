@@ -1,4 +1,6 @@
-"""Throughput and response time by number of clients, the peak and its score, and a check by Little's law."""
+"""Computes throughput and response time for each number of clients, the peak and its score. Also checks trials by
+Little's law.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ from ironbench.study.subjects import (
 from ironbench.study.summarise import Summary, summarise, with_pooled
 
 _MOST_LOST = 0.1
-"""Fraction by which confirmation trials may fall below the sweep without a note.
+"""A note is added if confirmation trials fall below the sweep by more than this fraction.
 
 The best of several noisy trials is too high by about one to two standard deviations (order statistics of a normal
 sample: Harter 1961, Biometrika 48), which is 5 to 10% on small machines.
@@ -57,10 +59,11 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The number of clients with the highest throughput in the sweep, and the result of additional trials with it.
+    """The number of clients with the highest throughput in the sweep, and the result of additional trials with this
+    number.
 
-    The maximum of noisy values is biased upwards ("winner's curse"), so the trials that choose the peak must not be the
-    trials that report it.
+    The maximum of noisy values is biased upwards ("winner's curse"). Therefore, the sweep's trials only choose the
+    peak, and the additional trials measure its throughput.
     """
 
     clients: int
@@ -74,7 +77,8 @@ class Peak:
     """Whether only this number of clients was measured. In this case no peak was chosen, and no confirmation is
     needed."""
     alike: tuple[int, int] = (0, 0)
-    """Smallest and largest number of clients whose throughput is indistinguishable from the highest."""
+    """The numbers of clients whose throughput is indistinguishable from the highest: the smallest and the largest of
+    them."""
 
     @property
     def throughput(self) -> Summary:
@@ -95,9 +99,9 @@ class ThroughputCurve:
     points: tuple[CurvePoint, ...]
     confirmations: tuple[Record, ...]
     rates: tuple[Rate, ...]
-    """For an open loop: one rate for each number of clients."""
+    """The rates of an open loop, one for each number of clients."""
     main: Peak | Rate | None
-    """The peak of a closed loop, or the rate of an open loop. Details in the report are from its trials."""
+    """The peak of a closed loop, or the rate of an open loop. A report shows details of these trials."""
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -105,12 +109,12 @@ class ThroughputCurve:
 
     @property
     def peak(self) -> Peak | None:
-        """The peak; None for an open loop."""
+        """The peak. None for an open loop."""
         return self.main if isinstance(self.main, Peak) else None
 
     @property
     def rate(self) -> Rate | None:
-        """The main rate; None for a closed loop."""
+        """The main rate. None for a closed loop."""
         return self.main if isinstance(self.main, Rate) else None
 
 
@@ -123,8 +127,9 @@ def curve(
 ) -> ThroughputCurve:
     """Builds the curve from the comparable trials that have a throughput. Trials that only load data have none.
 
-    `archive`: histograms from which percentiles are pooled. `pool_points`: whether to pool percentiles at points other
-    than the peak, which requires reading every trial's histograms. `names`: metrics of the points; None for all.
+    `archive`: source of the histograms, from which percentiles over several trials are computed. `pool_points`: whether
+    to compute such percentiles for all points and not only for the peak. This requires reading every trial's
+    histograms. `names`: metrics of the points; None for all.
     """
     usable = [record for record in subject.usable if "throughput" in record.metrics]
     swept = [record for record in usable if record.purpose != Purpose.CONFIRMATION]
@@ -170,7 +175,8 @@ def _by_clients(records: Sequence[Record]) -> list[tuple[int, tuple[Record, ...]
 def _peak(
     points: Sequence[CurvePoint], confirmations: Sequence[Record], archive: Archive = EMPTY, *, whole: bool = False
 ) -> Peak | None:
-    """Finds the peak. `whole`: whether the points already have all metrics."""
+    """Finds the peak. `whole`: whether the points contain all metrics. Otherwise, the metrics of the peak are
+    computed."""
     with_throughput = [point for point in points if "throughput" in point.metrics]
     if not with_throughput:
         return None
@@ -189,17 +195,17 @@ def _peak(
 
 
 _INDIFFERENT = 0.02
-"""Maximum relative gain in throughput for which adding clients is not worthwhile (same as
+"""More clients are worthwhile only if they increase throughput by more than this fraction (same as
 `model.search.Search.indifference`)."""
 
 
 def alike(throughputs: Mapping[int, Sequence[float]]) -> list[int]:
     """Lists the numbers of clients whose throughput is indistinguishable from the highest, the fewest first.
 
-    The first of these is the peak, because more clients would only add waiting. Two numbers of clients differ if their
-    mean logarithms are further apart than a one-sided 95% t interval with one variance for all (pooled variance:
-    Snedecor and Cochran, "Statistical Methods", section 6.8), and by more than 2%. Without repeats the variance is
-    unknown, and only the 2% count.
+    The first of these is the peak, because more clients would only add waiting. Two numbers of clients differ if the
+    difference of their mean logarithms is larger than a one-sided 95% t interval and larger than 2%. The interval uses
+    one variance for all numbers of clients (pooled variance: Snedecor and Cochran, "Statistical Methods", section 6.8).
+    Without repeats, the variance is unknown, and only the limit of 2% applies.
     """
     logs = {
         clients: [math.log(value) for value in values]
@@ -242,9 +248,9 @@ def _finished(one: Rate) -> float:
 def held_out_peak(subject: Subject) -> Peak | None:
     """Cross-validates the peak of a lab, which has no confirmation trials.
 
-    The odd blocks and the even blocks each choose a peak, and each half reports the throughput at the peak that the
-    other half chose. If the halves disagree, the curve is flat, and the smaller number of clients is used. Returns None
-    for trials of a sweep, if a half has no trials, or if there is only one number of clients.
+    The odd blocks choose a peak, and so do the even blocks. The throughput at the peak that one half chose is measured
+    by the other half. If the halves disagree, the curve is flat, and the smaller number of clients is used. Returns
+    None for trials of a sweep, if a half has no trials, or if there is only one number of clients.
     """
     trials = [record for record in subject.usable if record.purpose == Purpose.LAB and "throughput" in record.metrics]
     blocks = sorted({record.block for record in trials})
@@ -262,8 +268,8 @@ def held_out_peak(subject: Subject) -> Peak | None:
 
 
 def peak(sweep: Sequence[Record]) -> Cell | None:
-    """Returns the configuration at the peak of a sweep, which confirmation trials measure; None without comparable
-    trials."""
+    """Returns the configuration at the peak of a sweep. Confirmation trials measure this configuration. Returns None
+    without comparable trials."""
     best = curve(Subject("", tuple(sweep))).peak
     return best.trials[0].cell if best else None
 
@@ -294,13 +300,15 @@ def shortfall(curve: ThroughputCurve) -> tuple[Note, ...]:
 
 
 def _others(records: Sequence[Record]) -> float | None:
-    """Returns the median fraction of CPU time that neither server, client nor ironbench used; None if not measured."""
+    """Returns the median fraction of CPU time that was used by other programs: neither the server nor the client nor
+    ironbench. Returns None if it was not measured."""
     shares = [record.budget.taken for record in records if record.budget.measured]
     return statistics.median(shares) if shares else None
 
 
 def score_of(peaks: Sequence[Peak]) -> str:
-    """Returns the first of the workload's score metrics that some peak has; empty if there is none."""
+    """Returns the first of the workload's score metrics that at least one peak has. Returns an empty text if there is
+    none."""
     names = described(peaks[0].trials[0]).scores if peaks else ()
     return next((name for name in names if any(name in peak.metrics for peak in peaks)), "")
 
@@ -343,7 +351,7 @@ class LittlesLaw:
 
     clients: int
     expected: float
-    """Number of clients that the law predicts: throughput × (mean response time + think time), corrected for the
+    """Number of clients that the law predicts. It is throughput × (mean response time + think time), corrected for the
     window's edges and for reconnects."""
 
     @property
@@ -365,8 +373,8 @@ def little(record: Record) -> LittlesLaw | None:
     """
     load = record.cell.load
     throughput = record.metrics.get("throughput")
-    # The mean service time covers the transactions that throughput counts, and the mean response time may not. Service
-    # time is therefore preferred.
+    # Throughput counts the same transactions as the mean service time, but not always the same as the mean response
+    # time. Service time is therefore preferred.
     response = record.metrics.get("service_time_mean_s", record.metrics.get("response_time_mean_s"))
     failed = record.metrics.get("failed", 0.0)
     endless = load.duration_s is not None or load.transactions is not None

@@ -22,29 +22,31 @@ class TrialDetails:
     """Details of the trials of each configuration or system. Fields are empty if they were not measured."""
 
     queries: Queries | None
-    """Times of single queries; None if the work does not consist of queries."""
+    """Times of single queries. None if the work does not consist of queries."""
     against: tuple[ContraryQuery, ...]
-    """Queries that go against the trend, with differences between their plans."""
+    """Queries whose time changed in the opposite direction to most queries. Each has a note on how its plans differ."""
     role_latencies: tuple[RoleLatency, ...]
-    """I/O latency by role; empty if no device was emulated."""
+    """I/O latency by role. Empty if no device was emulated."""
     read_costs: tuple[ReadCost, ...]
-    """CPU time per read on real devices, if one configuration reads data that another configuration has cached."""
+    """CPU time per read on real devices. It can only be computed if one configuration reads data from its device that
+    another configuration has cached."""
     timed: tuple[StatementTimings, ...]
     """Times of commands in scripts."""
     workers: tuple[Workers, ...]
-    """Results by worker; empty without separate workers."""
+    """Results of each worker. Empty if the trials had no separate workers."""
     inside: tuple[ServerUse, ...]
     """Server statistics. For labs that use slices, they are from the trials in `observed`."""
     observed: tuple[Record, ...]
-    """For labs that use slices: the trials with observers and statement times, one per configuration. No finding uses
+    """For labs that use slices: one trial of each configuration, with observers and statement times. No finding uses
     these trials."""
     other_plans: tuple[OtherPlan, ...]
-    """Commands for which a plan differs from the first system's plan."""
+    """Commands whose plan differs from their plan in the first system."""
     profiles: tuple[Profile, ...]
 
 
 _Trials = Sequence[tuple[Configuration, Sequence[Record]]]
-"""Configurations, or systems known by their names, with their usable trials."""
+"""Configurations of a lab with their usable trials, or systems of runs with their usable trials. Only the name of a
+system is known."""
 
 
 def details(
@@ -58,14 +60,14 @@ def details(
     """Returns the details of `trials`.
 
     `in_blocks`: whether trials of one block are paired, as in a lab. `observed`: for each configuration of a lab with
-    slices, its trials with observers. `all_trials`: the trials from which the times of queries are taken, if they are
-    more than `trials`.
+    slices, its trials with observers. `all_trials`: the trials from which the times of queries are taken; None for
+    `trials`.
     """
     observed = observed or {}
     used = [(one.name, records) for one, records in trials]
     seen = [(name, observed.get(name, records)) for name, records in used]
-    # In a lab with slices, either every block timed statements, because the lab requests it, or only the trials with
-    # observers did.
+    # A lab with slices times statements either in every block, if the lab requests it, or only in the trials with
+    # observers.
     timed = not observed or any(record.statements for _, records in used for record in records)
     queried = used if all_trials is None else [(one.name, records) for one, records in all_trials]
     by_query, statistics = queries(queried, in_blocks=in_blocks), uses(seen, archive)

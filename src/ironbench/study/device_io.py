@@ -1,5 +1,6 @@
-"""Facts about devices: which device stores a role's files, distributions of latencies and sizes by role, mean
-latencies, and CPU time per read."""
+"""Facts about devices. They are: which device stores the files of a role, the distributions of latencies and sizes for
+each role, mean latencies, and CPU time per read.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from ironbench.study.summarise import Summary, summarise
 
 
 def stored_on(record: Record, role: str, machine: Mapping[str, Any]) -> tuple[str, ...]:
-    """Returns the device and partition that store a role's files; empty if unknown."""
+    """Returns the device and partition that store a role's files. Returns nothing if they are unknown."""
     layout = record.system.layout
     directory = getattr(layout, role) or layout.data
     if not directory:
@@ -91,8 +92,8 @@ class Distribution:
 
 
 def distributions(trials: Sequence[Record], archive: Archive) -> tuple[Distribution, ...]:
-    """Returns the distributions, sorted by name; empty if the device did not count I/Os by size and latency. Real
-    devices do not."""
+    """Returns the distributions, sorted by name. Returns none if the devices did not count I/Os by size and latency.
+    Only emulated devices do."""
     merged: dict[str, dict[int, float]] = {}
     for record in trials:
         for one in archive.counted(record.id):
@@ -146,7 +147,7 @@ class RoleLatency:
     mean_s: Summary
     """Mean latency in the block layer, which includes time in the kernel's queue."""
     p99_s: Summary | None
-    """99th percentile of the latency, measured in the device's process from the receipt of the I/O; None for a
+    """99th percentile of the latency. The device's process measures it from the receipt of the I/O. None for a
     zero-latency device."""
     per_s: Summary
     size_bytes: Summary | None
@@ -170,9 +171,9 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
 
 
 def _apart(record: Record, role: str, quantile: str) -> bool:
-    """Returns whether the role has a separate partition. Engines that store WAL and data together have one partition
-    for both. The partitions of a device that was mounted by hand are unknown; such a device is recognised by the
-    percentile metric, which real devices do not have, and it is assumed to store data.
+    """Returns whether the role has a separate partition on an emulated device. Engines that store WAL and data together
+    have one partition for both. If the device was mounted by hand, its partitions are unknown. It is then assumed to
+    store data. Such a device is recognised by its percentile metric, which real devices do not have.
     """
     partitions = {one.role for device in record.system.layout.devices for one in device.partitions}
     return role in partitions or (role == "data" and quantile in record.metrics)
@@ -203,9 +204,10 @@ def _one(name: str, records: Sequence[Record], role: str, direction: str) -> Rol
 _READS = "device_reads_per_s{role=data}"
 _BYTES = "device_read_bytes_per_s{role=data}"
 _FEWEST_READS = 1000.0
-"""Minimum number of reads in a trial. Fewer reads cost less CPU time than the difference between two trials."""
+"""Minimum number of reads in a trial. The CPU time of fewer reads is less than the usual difference between two
+trials."""
 _MORE = 10.0
-"""Minimum ratio of the number of reads to the number of reads in the cached system."""
+"""A system must do at least this many times as many reads as the system with cached data."""
 _MOST_S = 1e-3
 """Maximum plausible CPU time of a read in seconds. A read costs microseconds, so a larger difference has another
 cause."""
@@ -239,8 +241,8 @@ class _Used:
 def read_costs(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[ReadCost, ...]:
     """Returns the CPU cost of reads for each system. `groups`: name and comparable trials of the same work.
 
-    Returns nothing unless there are a cached system and a system that reads. Leaves out pairs that differ in more than
-    the location of their data and the amount of data in memory.
+    Returns nothing unless one system has its data cached and another one reads them. A pair of systems is left out if
+    it differs in more than the location of the data and the amount of data in memory.
     """
     known = [(name, used) for name, records in groups if (used := _by_block(records))]
     if len(known) < 2:
@@ -277,8 +279,8 @@ def _by_block(records: Sequence[Record]) -> dict[int, _Used]:
 
 
 def _other_s(record: Record) -> float | None:
-    """Returns CPU seconds of the kernel and unknown programs, scaled by the engine's share and its CPU seconds; None if
-    unknown."""
+    """Returns the CPU seconds of the kernel and unknown programs. They are computed from fractions of CPU time by
+    comparison with the engine, whose fraction and CPU seconds are both known. Returns None if they are unknown."""
     if record.budget.server <= 0:
         return None
     return (record.budget.other + record.budget.kernel) / record.budget.server * record.metrics["engine_cpu_s"]

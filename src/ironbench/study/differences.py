@@ -1,4 +1,4 @@
-"""Differences between systems: settings, layout, machine, versions, load."""
+"""Differences between systems, such as settings, layout, machine, versions and load."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ironbench.study.archive import Archive
 NOT_SET = "not set"
 SEED = "load.seed"
 OF_ONE_LOOP = ("load.arrivals", "load.think_time_s")
-"""Options that apply only to an open loop, or only to a closed loop."""
+"""Options that have an effect only in an open loop, or only in a closed loop."""
 NOT_SEEN = "not visible"
 """Value that is shown for a setting that the database role may not read."""
 NOT_MEASURED = "not measured"
 UNKNOWN = "unknown"
 UNKNOWN_MACHINE = "machine.fingerprint"
 """Name of the only machine fact for an existing server whose machine was not observed."""
-# Facts that differ from run to run and do not describe the system. PostgreSQL's file paths follow from the layout,
-# which is compared separately.
+# Facts that differ from run to run and do not describe the system. File paths of PostgreSQL are among them, because the
+# layout determines them and is compared separately.
 _PATHS = ("config_file", "data_directory", "hba_file", "ident_file")
 _INCIDENTAL = frozenset(_PATHS) | frozenset(
     {"pid", "started_at", "start_time", "port", "uptime_s", "boot_id", "taken_at", "postmaster_pid"}
 )
 SETTINGS, CHANGED = "engine.settings.", "engine.changed."
 _SEEN, _EVERY = "engine.settings_seen", "all"
-"""Names of the facts that record whether the database role may read every setting."""
+"""Name and value of the fact that the database role may read every setting."""
 _MOST_SHOWN = 24
-"""If systems of one engine differ in at most this many facts, all differences are shown first."""
+"""If systems of the same engine differ in at most this many facts, all differences are shown first."""
 _TELLING = frozenset(
     {
         *("engine.version", "engine.server", "engine.installation", "software.ironbench", "software.build"),
@@ -105,15 +105,17 @@ def load_facts(load: Load) -> dict[str, Any]:
 
 
 def system_facts(system: System) -> dict[str, Any]:
-    """Returns the system's fields, with the system's commands as two texts."""
+    """Returns the system's fields. The user's commands are returned as two texts: all commands that prepare the system,
+    and all commands that undo it."""
     every = asdict(system)
     commands = every.pop("commands")
     return every | {when: "; ".join(one[when] for one in commands if one[when]) for when in ("prepare", "cleanup")}
 
 
 def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Returns the facts of every system. For a system that was not measured (`known` is None), returns its `declared`
-    facts, the values that all other systems have in common, and "not measured" for the rest."""
+    """Returns the facts of every system, even if it was not measured (`known` is None). The facts of such a system are
+    its `declared` facts and the facts that all other systems have in common. The value of its other facts is "not
+    measured"."""
     measured = [flat for flat in known if flat is not None]
     rest = dict.fromkeys(differing(measured), NOT_MEASURED) | shared(measured)
     rest = {name: value for name, value in rest.items() if name.partition(".")[0] not in ("system", "load")}
@@ -121,7 +123,8 @@ def completed(known: Sequence[Mapping[str, str] | None], declared: Sequence[Mapp
 
 
 def flattened(prefix: str, value: Any) -> dict[str, str]:
-    """Converts nested facts to dotted names and text. None, empty and incidental facts are left out."""
+    """Converts nested facts to dotted names and text. Leaves out empty facts and facts that do not describe the system
+    (`_INCIDENTAL`)."""
     if isinstance(value, Mapping):
         flat: dict[str, str] = {}
         for key, part in value.items():
@@ -139,8 +142,8 @@ def flattened(prefix: str, value: Any) -> dict[str, str]:
 
 
 def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Lists the names of the facts that differ, in order of first occurrence. The seed is included only if the user
-    chose the seed of every system."""
+    """Lists the names of the facts that differ, in order of first occurrence. The seed is listed only if the user chose
+    a seed for every system."""
     names: dict[str, None] = {}
     for flat in facts:
         names.update(dict.fromkeys(flat))
@@ -150,8 +153,8 @@ def differing(facts: Sequence[Mapping[str, str]]) -> list[str]:
 
 
 def fact_text(flat: Mapping[str, str], name: str) -> str:
-    """Returns a fact's value. If there is none, returns a text that the fact is not set, unknown, or not visible to the
-    database role."""
+    """Returns a fact's value. If the fact has no value, returns the reason as text: it is not set, unknown, or not
+    visible to the database role."""
     if name.startswith("machine.") and UNKNOWN_MACHINE in flat:
         return UNKNOWN
     hidden = name.startswith(SETTINGS) and flat.get(_SEEN, _EVERY) != _EVERY
@@ -168,7 +171,7 @@ def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
 
 
 def most_relevant(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Splits differences into those that are shown first, with likely causes at the top (`_rank`), and the rest.
+    """Splits differences into those that a report shows first, and the rest. Likely causes are at the top (`_rank`).
 
     Two different engines inevitably differ in hundreds of facts. Only the user's choices (settings, layout, memory,
     load), the versions and the size of the machine are then shown first. For servers of the same engine, settings that
@@ -199,12 +202,13 @@ def is_address(row: Difference) -> bool:
 
 
 def _rank(row: Difference) -> int:
-    """Returns a sort key: settings first, then the rest of the system and versions, load, machine; addresses last."""
+    """Returns a sort key. Settings come first, then the rest of the system, versions, load and machine. Addresses come
+    last."""
     if is_address(row):
         return 9
     if is_setting(row):
         return 0
-    if row.name.startswith("changed."):  # the source of a setting, such as a configuration file
+    if row.name.startswith("changed."):  # where a setting was changed, such as in a configuration file
         return 5
     return {"system": 1, "load": 3, "machine": 4}.get(row.room, 2 if f"{row.room}.{row.name}" in _TELLING else 5)
 
@@ -216,10 +220,11 @@ def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:
 
 
 def chosen_settings(facts: Mapping[str, str]) -> tuple[dict[str, str], int]:
-    """Returns an engine's flat facts without settings at their default, and the number of settings left out.
+    """Leaves out the settings of an engine that are at their default. Returns the remaining facts, and the number of
+    settings left out.
 
-    The fact `changed` lists the settings that are not at their default. For an engine without this list, all settings
-    are kept.
+    The fact `changed` lists the settings that are not at their default. If an engine has no such list, all settings are
+    kept.
     """
     changed = {name.removeprefix(CHANGED) for name in facts if name.startswith(CHANGED)}
     if not changed:

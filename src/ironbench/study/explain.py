@@ -2,10 +2,10 @@
 
 The levels are throughput, response time, scripts and commands, the parts of a transaction's time, I/O, plans, and
 configuration. Other modules compute the levels (`shares`, `statements`, `queries`, `inside`, `differences`); this
-module combines them. All measured values have the same kind of ratio and confidence interval: paired by block if both
-sides are configurations of one lab (`stats.ratio.paired`), and otherwise Welch's interval of the runs
-(`study.compare.mean_ratio`). For a lab, only blocks in which both sides have a usable trial are used, as in findings
-(`study.comparability.complete_blocks`). These ratios are not verdicts.
+module combines them. All ratios and confidence intervals of measured values are computed in the same way. If both sides
+are configurations of one lab, trials are paired by block (`stats.ratio.paired`). Otherwise, the interval is Welch's
+interval of the runs (`study.compare.mean_ratio`). As in findings, a block of a lab is used only if both sides have a
+usable trial in it (`study.comparability.complete_blocks`). These ratios are not verdicts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PER_TRANSACTION = (
     *("device_reads_per_s", "device_read_bytes_per_s", "device_writes_per_s", "device_write_bytes_per_s"),
     *("device_flushes_per_s", "engine_reads_per_s", "engine_writes_per_s"),
 )
-"""I/O rates that are divided by throughput, because more transactions need more I/O."""
+"""Metrics of I/O per second. They are divided by throughput, because more transactions need more I/O."""
 _PER_IO = (
     *("device_read_latency_s", "device_write_latency_s", "device_flush_latency_s", "wal_bytes_per_transaction"),
     *("engine_read_latency_s", "engine_write_latency_s"),
@@ -53,7 +53,7 @@ _RARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Measure(GroupRatio):
-    """One metric on both sides, as a ratio of after to before."""
+    """One metric on both sides. The ratio is the value after divided by the value before."""
 
     metric: str
     per_transaction: bool
@@ -62,14 +62,14 @@ class Measure(GroupRatio):
     after: float
     """`before` and `after`: geometric means of the runs or trials of each side, in base units."""
     whole_device: bool = False
-    """Whether the metric is from the counters of a shared device, which include the I/O of all programs. The server may
-    then not have caused the I/O."""
+    """Whether the metric is from the counters of a shared device. Such counters include the I/O of all programs, so the
+    server may not have caused the I/O."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptShare(TimeDifference):
-    """The change of a script's contribution to the mean response time, which is its share of transactions times its
-    mean response time."""
+    """The change of a script's contribution to the mean response time. The contribution is the script's share of
+    transactions times its mean response time."""
 
     name: str
     before_s: float
@@ -90,7 +90,7 @@ class Explanation:
     in_blocks: bool
     """Whether the trials are paired by block."""
     throughput: tuple[Measure, ...]
-    """The first of the work's leading metrics that both sides have; empty if there is none."""
+    """The first of the work's leading metrics that both sides have. Empty if they have none in common."""
     response: tuple[Measure, ...]
     scripts: tuple[ScriptShare, ...]
     """Scripts, ordered by the change of their contribution, with the largest first."""
@@ -109,7 +109,7 @@ class Explanation:
     plans: tuple[OtherPlan, ...]
     differences: tuple[Difference, ...]
     work: tuple[Note, ...] = ()
-    """How the work of the sides differs, such as other scripts; empty for equal work."""
+    """How the work of the sides differs, for example in their scripts. Empty for equal work."""
     open_loop: bool = False
     """Whether both sides have a target rate, which then determines throughput."""
     observed: bool = False
@@ -117,9 +117,8 @@ class Explanation:
     times of commands are also from these trials, unless the other trials timed commands."""
 
     contradicted: float | None = None
-    """The ratio of `throughput` in the observed trials, if it contradicts the ratio in the other trials
-    (`_contradicts`); otherwise None. If it contradicts, the levels from observed trials do not explain the
-    difference."""
+    """Set if the observed trials contradict the other trials (`_contradicts`): the ratio of `throughput` in the
+    observed trials. The levels from observed trials then do not explain the difference. Otherwise None."""
     profile: ProfileComparison | None = None
     """Comparison of the functions and waits in which time was spent; None if one side was not profiled."""
 
@@ -143,7 +142,8 @@ def explain(
 
     `in_blocks`: whether both are configurations of one lab, so that trials of one block are paired. Blocks in which one
     side has no usable trial are then left out. Without any complete block, the levels that are computed from blocks are
-    empty. `observed`: trials of the same sides with observers, if the other trials have none.
+    empty. `observed`: separate trials of the same sides with observers. They are given if the other trials have no
+    observers.
     """
     whole = (before[1], after[1])
     if in_blocks:
@@ -193,10 +193,11 @@ _MOST_APART = 2.0
 
 
 def _contradicts(result: Measure, observed: Sequence[Sequence[Record]]) -> float | None:
-    """Returns the ratio of the same metric in the observed trials if it contradicts a significant `result`; otherwise
-    None. It contradicts if it has the opposite direction, or if the change (the logarithm of the ratio) is less than
-    half or more than twice as large. This can happen because there is usually only one observed trial per
-    configuration, and the machine may have been busy during that trial.
+    """Checks whether the observed trials contradict a significant `result`. They do if the metric changed in the
+    opposite direction in these trials, or if the change (the logarithm of the ratio) is less than half or more than
+    twice as large. Returns the ratio in the observed trials if they contradict, and otherwise None. This can happen
+    because there is usually only one observed trial per configuration, and the machine may have been busy during that
+    trial.
     """
     there = next(_measures(observed, [result.metric], in_blocks=False), None)
     if there is None or not result.clear:
@@ -261,10 +262,10 @@ def _has(record: Record, name: str) -> bool:
 
 
 def _scripts(a: Sequence[Record], b: Sequence[Record], in_blocks: bool) -> tuple[ScriptShare, ...]:
-    """Compares the scripts that both sides ran. Empty if there is a single script, because its change is the change of
-    the whole response time."""
-    # Only blocks of one lab are paired. Block numbers of separate runs have no common meaning, so their trials are
-    # numbered.
+    """Compares the scripts that both sides ran. Returns nothing if there is a single script, because its change equals
+    the change of the whole response time."""
+    # Only trials of one lab are paired by block. Equal block numbers of separate runs mean nothing, so trials of runs
+    # are numbered instead.
     sides = [
         {one.block if in_blocks else place: _contributions(one) for place, one in enumerate(side)} for side in (a, b)
     ]

@@ -1,4 +1,5 @@
-"""Factors of a lab: interactions, names of comparisons, and results of a two-factor design.
+"""Results that depend on the factors of a lab: interactions, names of comparisons, and the table of a two-factor
+design.
 
 An interaction shows whether two changes together have a larger or smaller effect than the product of their separate
 effects. In a full design, each block measures four configurations: with both changes, with either change alone, and
@@ -29,15 +30,15 @@ from ironbench.study.summarise import Summary
 
 @dataclass(frozen=True, slots=True)
 class FactorInteraction(GroupRatio):
-    """The interaction of two factors: whether the effect of both changes together is the product of their separate
-    effects, with all other factors at their first value.
+    """The interaction of two factors. There is an interaction if the effect of both changes together is not the product
+    of their separate effects. All other factors are at their first value.
 
     The ratio is (both x neither) / (one x other), with its 95% confidence interval.
     """
 
     metric: str
     levels: Mapping[str, str]
-    """The two factors, each with its changed value."""
+    """The two factors. Each has the value to which it is changed."""
     cells: tuple[str, str, str, str]
     """Configurations with both changes, with only the first, with only the second, and with none."""
     blocks: int
@@ -107,8 +108,8 @@ class Contrast:
     cell: Configuration
     baseline: Configuration
     where: Configuration = NOTHING_ELSE
-    """Values that both sides have in common, for factors that vary in the lab. The ratio may be different at other
-    values of these factors."""
+    """Factors that have the same value on both sides, but vary in the lab. At other values of these factors, the ratio
+    may be different."""
 
     @property
     def name(self) -> str:

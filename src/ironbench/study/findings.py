@@ -30,8 +30,7 @@ Attempts = Mapping[tuple[str, int], Sequence[Record]]
 
 
 OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_wait", "lateness")
-"""Metrics that are left out in a closed loop, because they then equal response times or follow from the number of
-clients."""
+"""Metrics that are left out in a closed loop. There, they equal response times or follow from the number of clients."""
 
 
 def findings(
@@ -43,9 +42,9 @@ def findings(
     """Computes all findings after stage `look`. The declared comparisons of the lab and its claims come first and have
     verdicts. Other metrics follow, without verdicts.
 
-    `records`: all records of the lab. Blocks without a comparable trial of both configurations are dropped and named.
-    `others`: additional metrics to compare; None for every metric with a better direction, without metrics of parts
-    such as scripts.
+    `records`: all records of the lab. A block is dropped if either configuration has no comparable trial in it. The
+    finding lists dropped blocks. `others`: additional metrics to compare. If it is None, these are all metrics that
+    have a better direction and are not about a part, such as a script.
     """
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
@@ -109,8 +108,8 @@ def _measurable_comparisons(lab: Lab) -> tuple[tuple[str, str], ...]:
 
 
 def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
-    """Computes the findings with Holm's correction over all comparisons, separately for differences and for
-    equivalences, at the alpha that this interim analysis may spend."""
+    """Computes the findings with Holm's correction over all comparisons. The correction is separate for tests of a
+    difference and tests of equivalence. It divides the alpha that this interim analysis may spend."""
     places = [at(method_of(lab, one.cell.name), look) for one in family]
     results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]
@@ -122,8 +121,8 @@ def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
 
 
 def method_of(lab: Lab, cell: str) -> Method:
-    """Returns the lab's method. For a fixed-rate configuration, only stages with trials of this configuration are kept,
-    because it has no interim analysis in other stages.
+    """Returns the lab's method. A fixed-rate configuration has no trials in some stages, and therefore no interim
+    analysis after them. These stages are left out.
     """
     if all(setup.cell.name != cell for setup in lab.rated):
         return lab.method
@@ -137,7 +136,7 @@ def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: 
     warnings = [*flagged((*a, *b)), *_unintended(one.metric, lab, a, b)]
     if decides:
         warnings += drift_warnings(one.metric, one.pairs, (*a, *b))
-    if decides and one.unmeasured:  # an analysis was declared for complete stages
+    if decides and one.unmeasured:  # the declared analysis is for complete stages, so missing blocks are noted
         blocks = {"complete": len(one.pairs), "planned": one.planned, "missing": one.unmeasured}
         warnings.append(note("blocks-missing", **blocks))
     suspect = any(record.status is Status.SUSPECT for record in (*a, *b))
@@ -151,8 +150,8 @@ def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: 
 
 
 def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collection[Place]) -> tuple[int, int]:
-    """Returns the number of the pair's blocks in which a trial is still to be measured, and the number of all its
-    planned blocks. `left`: the trials that are still to be measured."""
+    """Counts the planned blocks of a pair. Returns how many of them still have a trial to be measured, and how many
+    there are. `left`: the trials that are still to be measured."""
     due = {
         (trial.cell.name, trial.block)
         for trial in lab.trials
@@ -232,8 +231,8 @@ def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
     """Lists the metrics that both configurations have and that have a better direction, in the order of the built-in
     list of metrics. Metrics of parts are not listed.
 
-    Leaves out metrics whose ratio is meaningless: the requested throughput of an open loop, service times of a closed
-    loop (equal to its response times), and fractions close to zero in both configurations.
+    Metrics whose ratio has no meaning are left out. These are the throughput of an open loop, service times of a closed
+    loop (they equal response times), and fractions close to zero in both configurations.
     """
     sides = [[r for (of, _), tries in seen.items() if of == name for r in tries] for name in (cell, baseline)]
     there = [{metric for record in side for metric in record.metrics} for side in sides]
@@ -256,14 +255,14 @@ def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
 
 
 def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]) -> Noise | None:
-    """Returns the highest run-to-run variation of one metric that was measured for the records' machines and work; None
-    if unknown. Variation that was measured for other work does not count, because variation depends on the work as much
-    as on the machine.
+    """Returns the highest run-to-run variation of a metric that was measured on the records' machines with their work.
+    Returns None if none was measured. Variation that was measured for other work does not count, because variation
+    depends on the work as much as on the machine.
     """
     measured = [one for one in known if one.metric == metric]
     if not measured:
         return None
-    # Two servers on unknown machines cannot be assumed to be on the same machine.
+    # If the server's machine is unknown, the variation is unknown, because two unknown machines may be different.
     here = {(key, work_of_noise(one.choice), one.method) for one in records if (key := machine_of(one))}
     return max(
         (one for one in measured if (one.machine, one.work, one.method) in here),
@@ -273,7 +272,8 @@ def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]
 
 
 _TIMES = ("response_time", "service_time")
-# A pilot trial may have chosen a different warm-up for each configuration. The warm-up is not part of the measurement.
+# A pilot may choose a different warm-up for each configuration. This does not matter, because the warm-up is not
+# measured.
 _INCIDENTAL = ("load.warmup",)
 
 
@@ -309,7 +309,7 @@ def _searched(lab: Lab, a: Record, b: Record) -> list[Note]:
 
 
 def _meant(lab: Lab, cell: str, baseline: str) -> set[str]:
-    """Returns the names of the facts in which the two configurations were declared to differ."""
+    """Returns the names of the facts that the lab varies between the two configurations."""
     declared = {setup.cell.name: setup for setup in lab.all_setups}
     if cell not in declared or baseline not in declared:
         return set()

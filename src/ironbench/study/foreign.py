@@ -1,4 +1,4 @@
-"""Foreign records: what the output of the other program lacks, and which trials of ironbench are shown beside them."""
+"""Determines what the output of another program lacks, and which trials are shown beside a foreign record."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ironbench.study.subjects import entering
 
 
 def gaps(record: ForeignRecord) -> tuple[str, ...]:
-    """Returns codes of the facts that a record of ironbench contains and this foreign record lacks, the most important
-    first."""
+    """Returns codes of the facts that this foreign record lacks although every record of ironbench contains them. The
+    most important fact is first."""
     figures = [record.metrics, *(part.metrics for part in record.parts)]
     times = {name for one in figures for name in one if name.startswith("response_time")}
     missing = {
@@ -35,8 +35,8 @@ def gaps(record: ForeignRecord) -> tuple[str, ...]:
 
 
 def beside(records: Sequence[Record], clients: int | None) -> tuple[Record, ...]:
-    """Returns the trials to show beside a foreign record: those with the same number of clients if there are any, and
-    otherwise those with the number of clients whose median throughput is the highest."""
+    """Returns the trials to show beside a foreign record. If there are trials with the same number of clients, returns
+    these. Otherwise, returns the trials with the number of clients that has the highest median throughput."""
     usable = entering(records)
     alike = tuple(record for record in usable if record.cell.load.clients == clients)
     by_clients: dict[int, list[Record]] = {}

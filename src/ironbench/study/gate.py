@@ -1,9 +1,10 @@
-"""Decides whether a change may pass, by comparing a lab's slowdowns with the largest allowed slowdown, the margin.
+"""Decides whether a change may pass. It compares the slowdowns that a lab measured with the margin, which is the
+largest allowed slowdown.
 
-The outcomes are statistical tests. *slower*: the whole 95% confidence interval lies beyond the margin. *not slower*: a
-one-sided test at 5% rejects a slowdown as large as the margin, as in an equivalence verdict (non-inferiority: ICH E9,
-Statistics in Medicine 18, 1999, section 3.3.2; Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
-Anything else is inconclusive: lack of evidence is no reason to pass.
+The outcomes are statistical tests. *slower*: the whole 95% confidence interval lies beyond the margin. *not slower*: as
+in an equivalence verdict, a one-sided test at 5% rejects the hypothesis that the slowdown is as large as the margin
+(non-inferiority: ICH E9, Statistics in Medicine 18, 1999, section 3.3.2; Schuirmann, Journal of Pharmacokinetics and
+Biopharmaceutics 15, 1987). Otherwise, the result is inconclusive. Lack of evidence is no reason to pass.
 
 These error rates apply to the gate as a whole:
 
@@ -17,8 +18,8 @@ These error rates apply to the gate as a whole:
   6.7%.
 
 A later round does not override an earlier *slower*; otherwise repeating would eventually pass by chance. A comparison
-in which one side lost more blocks than the other never passes, even under the policy "pass": a version that crashes
-under load would otherwise be judged only by the blocks in which it did not crash.
+in which one side lost more blocks than the other never passes, even under the policy "pass". Otherwise, a version that
+crashes under load would be judged only by the blocks in which it did not crash.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ if TYPE_CHECKING:
     from ironbench.study.study import Effect, Study
 
 POLICIES = ("fail", "pass")
-"""Results that a gate may have if it is inconclusive."""
+"""Policies for an inconclusive gate: it fails or it passes."""
 
 
 _ROUNDS = 4
-"""Divisor of alpha from one round to the next: each round has 1/4 of the previous round's alpha."""
+"""In each round, alpha is divided by this number: each round has 1/4 of the previous round's alpha."""
 
 
 class GateVerdict(StrEnum):
@@ -86,7 +87,8 @@ def of_claim(one: JudgedClaim) -> GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class GateLevels:
-    """Nominal alpha levels of the two tests for one comparison at one stage of one round."""
+    """Nominal alpha levels of two tests, the test for *slower* and the test for *not slower*. They apply to one
+    comparison at one stage of one round."""
 
     slower: float = LEVEL
     """Alpha of the two-sided test for *slower*."""
@@ -96,10 +98,10 @@ class GateLevels:
 
 @dataclass(frozen=True, slots=True)
 class Slowdown:
-    """How much slower a change is, as a fraction of the old time; negative if it is faster.
+    """How much slower a change is, as a fraction of the old time. Negative if it is faster.
 
-    For throughput, this is the additional time for the same work, so that the measure is the same for metrics of either
-    direction. Texts show the change of the metric itself instead (`report.wording.verdicts`).
+    For throughput, it is the additional time for the same work. The margin therefore means the same for all metrics.
+    Texts show the change of the metric itself instead (`report.wording.verdicts`).
     """
 
     least: float
@@ -108,7 +110,7 @@ class Slowdown:
     most: float
     """Upper bound of the confidence interval."""
     bound: float
-    """Upper bound of the one-sided interval, which is compared with the margin for *not slower*; smaller than
+    """Upper bound of the one-sided interval. For *not slower*, it is compared with the margin. It is smaller than
     `most`."""
 
 
@@ -146,7 +148,7 @@ class Gate:
 
     @property
     def verdict(self) -> GateVerdict:
-        """The worst verdict among the comparisons; *not slower* if only claims are judged."""
+        """The worst verdict among the comparisons. If the gate judges only claims, the verdict is *not slower*."""
         ends = {one.verdict for one in self.comparisons}
         worst_first = (GateVerdict.SLOWER, GateVerdict.CANNOT_TELL, GateVerdict.NOT_SLOWER)
         return next((one for one in worst_first if one in ends), GateVerdict.NOT_SLOWER)
@@ -165,8 +167,8 @@ class Gate:
 
     @property
     def claims(self) -> tuple[JudgedClaim, ...]:
-        """Claims about single configurations, and all claims that this round or an earlier round refuted. Other claims
-        about pairs are left out, because the pairs are among the comparisons.
+        """Claims about single configurations, and all claims that this round or an earlier round refuted. Claims about
+        a pair of configurations are otherwise left out, because the comparisons of the gate cover these pairs.
         """
         refuted = {one.claim.text: one for one in self.study.refuted}
         return tuple(
@@ -191,7 +193,7 @@ class Gate:
 def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
     """Judges a lab. `effects`: at least one comparison with a verdict.
 
-    Comparisons of metrics without a better direction are left out if there are other comparisons.
+    If there are other comparisons, comparisons of metrics without a better direction are left out.
     """
     judged = [one for one in effects if has_better(one.finding.metric)] or effects
     return Gate(study, margin, tuple(_over_rounds(one, study, margin) for one in judged), undecided)
@@ -224,7 +226,8 @@ def levels(lab: Lab, finding: Finding, look: int) -> GateLevels:
 
 
 def _turned_as(one: Finding, asked: Finding) -> Finding | None:
-    """Returns the finding in the direction of `asked`; None if it compares other configurations or another metric."""
+    """Returns the finding with the same configuration and baseline as `asked`, inverted if necessary. Returns None if
+    it compares other configurations or another metric."""
     if one.metric != asked.metric or {one.cell, one.baseline} != {asked.cell, asked.baseline}:
         return None
     if one.cell == asked.cell:
@@ -268,8 +271,8 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
             "gate-of-too-few-blocks", blocks=finding.blocks, least=LEAST_BLOCKS, advice=finding.advice
         )
     higher = _better(finding.metric) == "higher"
-    # If the ratio changed over the blocks, the slowdown may exceed the margin at one end of the change and not at the
-    # other.
+    # The ratio may have changed over the blocks. The slowdown may then exceed the margin at the start of the change and
+    # not at the end, or the reverse.
     ends = [_slower(finding.metric, ratio) for ratio in finding.ends or ()]
     if any(end > margin for end in ends) and min(found.least, *ends) <= margin:
         why = note(
@@ -280,7 +283,7 @@ def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> t
         return GateVerdict.SLOWER, note("slower", slowdown=found.likely, margin=margin, higher_is_better=higher)
     if found.bound <= margin:
         return GateVerdict.NOT_SLOWER, note("not-slower", bound=found.bound, margin=margin, higher_is_better=higher)
-    # The finding's advice was computed for the finding's margin.
+    # The advice of the finding is for the margin of the finding, which may differ from the margin of the gate.
     advice = finding.advice if margin == finding.margin else None
     why = note(
         "perhaps-slower",

@@ -1,4 +1,4 @@
-"""Determines how throughput grows with the number of clients, for configurations that differ only in that number."""
+"""Determines how throughput grows with clients. Compares configurations that differ only in the number of clients."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ironbench.study.summarise import Summary
 
 ALL = Configuration("all cells")
 _Values = dict[tuple[int, str], float]
-"""For each pair (block, machine), the throughput. If a lab continues on a different machine within a block, trials on
-the two machines are not paired."""
+"""The throughput by block and machine. A lab may continue on a different machine within a block. Trials on two machines
+are not paired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,12 @@ class GrowthStep(GroupRatio):
     blocks: int
     surely_low: float
     surely_high: float
-    """Bounds of the simultaneous confidence interval, which decides which steps of the curve grow.
+    """Upper bound of the simultaneous confidence interval; `surely_low` is the lower bound. The interval decides
+    whether throughput grows in this step.
 
-    In 95% of labs, all intervals of the curve contain their true ratios, because each interval misses its true ratio in
-    at most 5% / number of steps (Bonferroni; Dunn, "Multiple Comparisons Among Means", Journal of the American
-    Statistical Association 56, 1961).
+    In 95% of labs, all such intervals of a curve contain their true ratios. To ensure this, the error rate of each
+    interval is 5% divided by the number of steps (Bonferroni; Dunn, "Multiple Comparisons Among Means", Journal of the
+    American Statistical Association 56, 1961).
     """
 
     @property
@@ -53,16 +54,16 @@ class GrowthStep(GroupRatio):
 
 @dataclass(frozen=True, slots=True)
 class GrowthCourse:
-    """How far throughput was observed to grow. This is a description and not a verdict. The intervals that reports show
-    are not the simultaneous ones."""
+    """The number of clients up to which throughput grew. This is a description and not a verdict. Reports show the
+    ordinary intervals and not the simultaneous intervals."""
 
     first: GrowthStep | None
-    """Change of throughput from the fewest clients to `enough`; None if these are the same number."""
+    """Change of throughput from the fewest clients to `enough`. None if these are the same number."""
     enough: int
-    """Smallest number of clients with significantly higher throughput than the fewest clients, such that no larger
-    number has significantly higher throughput."""
+    """Smallest number of clients that is enough: its throughput is significantly higher than with the fewest clients,
+    and no larger number has significantly higher throughput."""
     beyond: GrowthStep | None
-    """Change of throughput from `enough` to the most clients measured; None if these are the same number."""
+    """Change of throughput from `enough` to the most clients measured. None if these are the same number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +71,19 @@ class Growth:
     """One growth curve."""
 
     name: Configuration
-    """The factor values by which the curve differs from the lab's other curves; `ALL` for the only curve."""
+    """The factor values in which the curve differs from the lab's other curves. `ALL` if there is only one curve."""
     trials: tuple[Record, ...]
     """Usable trials, ordered by number of clients."""
     summaries: Mapping[int, Mapping[str, Summary]]
     """For each number of clients, the metrics of a throughput curve."""
     fit: Fit | None
-    """Fit of the Universal Scalability Law; None if too few numbers of clients were measured, or for an open loop."""
+    """Fit of the Universal Scalability Law. None if too few numbers of clients were measured, or for an open loop."""
     last_step: GrowthStep | None = None
-    """Change of throughput from the second-largest to the largest number of clients; None if no block has both, or for
+    """Change of throughput from the second-largest to the largest number of clients. None if no block has both, or for
     an open loop."""
     course: GrowthCourse | None = None
-    """Summary of the steps; None without a fit, or if any two numbers of clients have fewer blocks in common than a
-    verdict needs."""
+    """Summary of the steps. None if there is no fit. Also None if two numbers of clients have too few common blocks for
+    a verdict."""
 
     @property
     def grows(self) -> bool:
@@ -121,7 +122,8 @@ def _summaries(trials: Sequence[Record], archive: Archive) -> dict[int, dict[str
 
 
 def _fit(trials: Sequence[Record]) -> Fit | None:
-    """Fits the scalability law; None for an open loop, whose throughput is the target rate and not a capacity."""
+    """Fits the scalability law. Returns None for an open loop, because its throughput is the target rate and not a
+    capacity."""
     if any(record.cell.load.rate is not None for record in trials):
         return None
     return fitted(
@@ -134,7 +136,7 @@ def _fit(trials: Sequence[Record]) -> Fit | None:
 
 
 def _steps(trials: Sequence[Record]) -> dict[tuple[int, int], GrowthStep | None]:
-    """Returns the step for each pair (fewer clients, more clients); None for pairs that no block has in common."""
+    """Returns the step for each pair (fewer clients, more clients). The step is None if no block has both numbers."""
     by_block: dict[int, _Values] = {}
     for record in trials:
         values = by_block.setdefault(record.cell.load.clients, {})
@@ -174,7 +176,7 @@ def _counts(group: Sequence[tuple[Setup, Sequence[Record]]]) -> set[int]:
 
 
 def _common(group: Sequence[tuple[Setup, Sequence[Record]]]) -> dict[str, str]:
-    """Returns the factor values that all configurations of a curve share."""
+    """Returns the factor values that all configurations of a curve have in common."""
     first = group[0][0].cell.levels
     same = [factor for factor in first if all(setup.cell.levels.get(factor) == first[factor] for setup, _ in group)]
     return {factor: first[factor] for factor in same}

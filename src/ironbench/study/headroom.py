@@ -1,4 +1,5 @@
-"""Headroom: the highest rate at which a system keeps a response time limit, with a confidence interval over blocks.
+"""Computes headroom: the highest rate at which a system keeps a response time limit. The rate has a confidence interval
+over blocks.
 
 Each block of a lab measures every system at the same rates in an open loop. Within a block, the rate at which the
 response time would equal the limit is interpolated between the measured rates. Blocks are independent repeats, so the
@@ -33,10 +34,10 @@ LEAST_BLOCKS = 3
 LEAST_RATES = 2
 """Minimum number of rates, because the limit must be between two of them."""
 _UNSUSTAINED = math.log(2)
-"""If a rate was not sustained, its response time counts as at least twice the limit. (This is the logarithm of that
-factor.) The queue grows with the length of the trial, so the measured response time may be too low."""
+"""Logarithm of 2. If a rate was not sustained, its response time counts as at least twice the limit. The measured
+response time may be lower, because the queue grows with the length of the trial."""
 _SAME_RATE = 0.01
-"""Maximum relative difference between today's rate and a measured rate that counts as the same."""
+"""Today's rate counts as measured if it differs from a measured rate by at most this fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class RateInterval:
     """Geometric mean over blocks."""
     low: float | None
     high: float | None
-    """Ends of the interval; None with fewer than `LEAST_BLOCKS` blocks."""
+    """Upper end of the interval; `low` is the lower end. None with fewer than `LEAST_BLOCKS` blocks."""
     blocks: int
 
     @property
@@ -73,8 +74,8 @@ class MeasuredRate:
     rate: float
     """Transactions started per second."""
     summary: Summary | None
-    """Summary of the metric that has the limit. Percentiles are computed over the transactions of all trials. None if
-    no trial has enough transactions."""
+    """Summary of the limited metric. A percentile is computed over the transactions of all trials together. None if no
+    trial has enough transactions."""
     trials: int
     sustained: int
     """Number of trials that sustained the rate."""
@@ -86,21 +87,22 @@ class SystemHeadroom:
 
     name: str
     highest: RateInterval | None
-    """The highest rate, with its confidence interval; None if there is no block in which the limit is between two
+    """The highest rate, with its confidence interval. None if there is no block in which the limit is between two
     measured rates."""
     rates: tuple[MeasuredRate, ...]
     """In ascending order."""
     above: int
     """Number of blocks in which even the highest measured rate was within the limit."""
     above_rate: float
-    """The lowest of these blocks' highest rates; 0 if there is no such block."""
+    """Each of these blocks has a highest measured rate. This is the lowest of these rates. 0 if there is no such
+    block."""
     below: int
     """Number of blocks in which even the lowest measured rate exceeded the limit."""
     below_rate: float
-    """The highest of these blocks' lowest usable rates; 0 if there is no such block."""
+    """Each of these blocks has a lowest usable rate. This is the highest of these rates. 0 if there is no such
+    block."""
     short: int
-    """Number of trials that sustained their rate but have too few transactions for the percentile that has the
-    limit."""
+    """Number of trials that sustained their rate, but have too few transactions for the limited percentile."""
     flagged: int
     """Number of trials that sustained their rate and are flagged."""
 
@@ -117,20 +119,21 @@ class SystemHeadroom:
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """The headroom of several systems under one work and one limit."""
+    """The headroom of several systems for the same work and the same limit."""
 
     limit: Claim
     """The limited metric and its highest permitted value, `limit.high`."""
     today: float | None
-    """Today's rate in transactions per second; None if it was not given."""
+    """Today's rate in transactions per second. None if it was not given."""
     systems: tuple[SystemHeadroom, ...]
     """The baseline first."""
     ratios: tuple[RateInterval | None, ...]
-    """For each further system, its highest rate divided by the baseline's; None unless both are complete."""
+    """For each system except the baseline, its highest rate divided by the highest rate of the baseline. None unless
+    both rates are complete."""
     paired: bool
-    """Whether the ratios are means of ratios within blocks."""
+    """Whether the ratios are paired by block."""
     units: str
-    """What is counted: `transactions`."""
+    """Name of the unit of work, such as `transactions`."""
     derived: tuple[str, ...]
     """Statements that must accompany results of this work."""
 
@@ -165,9 +168,9 @@ def headroom(
     """Finds the highest rate of each system within the limit. Raises InputError for trials of several kinds of work,
     and if no system was measured at several rates.
 
-    `limit`: a requirement with an upper bound of a metric for which lower is better. `order`: names of configurations
-    in the order of a lab's declaration, of which the first is the baseline's. Trials of a search are left out, because
-    a search chooses its rates by its own results.
+    `limit`: a requirement with an upper bound. Lower values of its metric must be better. `order`: names of
+    configurations in the order in which a lab declares them, with the baseline first. Trials of a search are left out,
+    because a search chooses rates by the results of earlier trials.
     """
     usable = [one for one in records if one.purpose not in AUXILIARY and _constant_rate(one)]
     usable = [one for one in usable if one.status.comparable and limit.metric in one.metrics]
@@ -224,7 +227,7 @@ def crossing(points: Iterable[tuple[float, float, bool]], limit: float) -> float
 
 
 def _over(value: float, limit: float, sustained: bool) -> float:
-    """Returns the logarithm of a response time divided by the limit."""
+    """Returns the logarithm of the ratio of a response time to the limit."""
     over = math.log(max(value, 1e-9) / limit)
     return over if sustained else max(over, _UNSUSTAINED)
 
@@ -259,7 +262,8 @@ def _constant_rate(record: Record) -> bool:
 
 
 def _systems(records: Sequence[Record], order: Sequence[str]) -> list[list[Record]]:
-    """Groups trials by system and load, without the rate, in order of their first trial's configuration."""
+    """Groups trials by system and load. Trials that differ only in the rate are in the same group. Groups are in the
+    order of `order`."""
     places = {name: place for place, name in enumerate(order)}
     records = sorted(records, key=lambda one: places.get(one.cell.name, len(places)))
     machines, groups = machines_among(records), dict[str, list[Record]]()
@@ -271,7 +275,7 @@ def _systems(records: Sequence[Record], order: Sequence[str]) -> list[list[Recor
 
 
 def _names(groups: Sequence[Sequence[Record]]) -> list[str]:
-    """Names each system. In a lab, the name consists of the factor values in which the systems differ; otherwise it is
+    """Names each system. In a lab, the name consists of the factor values in which the systems differ. Otherwise, it is
     the label or the engine."""
     if not groups:
         return []
@@ -294,8 +298,8 @@ def _common(group: Sequence[Record]) -> Mapping[str, str]:
 def _system(
     name: str, records: Sequence[Record], limit: Claim, archive: Archive
 ) -> tuple[dict[int, float], SystemHeadroom]:
-    """Returns the rate at which the response time equals the limit, for each block in which it is between measured
-    rates, and the system's headroom."""
+    """Computes the headroom of one system. Also returns the rate at which the response time equals the limit, for each
+    block in which this rate is between measured rates."""
     assert limit.high is not None
     by_block: dict[int, dict[float, Record]] = {}
     short = [one for one in records if one.kept_rate and not sampled(one, limit.metric)]
@@ -341,7 +345,7 @@ def _rates(records: Sequence[Record], limit: Claim, archive: Archive) -> tuple[M
 
 
 def _interval(logs: Sequence[float]) -> RateInterval | None:
-    """Returns geometric mean and 95% t interval (Student, Biometrika 6, 1908); None without values."""
+    """Returns the geometric mean and the 95% t interval (Student, Biometrika 6, 1908). Returns None without values."""
     if not logs:
         return None
     mean = statistics.fmean(logs)
@@ -352,8 +356,8 @@ def _interval(logs: Sequence[float]) -> RateInterval | None:
 
 
 def _ratio(baseline: Mapping[int, float], other: Mapping[int, float], paired: bool) -> RateInterval | None:
-    """Returns the ratio of `other` to `baseline`: paired by block if both are from one lab, and otherwise with Welch's
-    interval."""
+    """Returns the ratio of `other` to `baseline`. If both are from one lab, the rates are paired by block. Otherwise,
+    the interval is Welch's interval."""
     if paired:
         common = sorted(baseline.keys() & other.keys())
         return _interval([math.log(other[block] / baseline[block]) for block in common])

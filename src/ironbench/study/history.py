@@ -34,9 +34,9 @@ from ironbench.study.subjects import leading, marked
 
 DATE, TAG = "date", "tag:"
 _NAMED = ("commit", "version")
-"""Orders of points that sort by the tag with the same name."""
+"""Orders of points that use the tag of the same name."""
 _LEAST_VARIANCE = 1e-12
-"""Lower bound of the variance of a metric's logarithm, for metrics that never vary, such as counts."""
+"""Lower bound of the variance of a metric's logarithm. It is used for metrics that never vary, such as counts."""
 _UNDER_TEST = ("engine.version", "engine.server_version_num", "engine.configure", "engine.installation")
 """Prefixes of facts that identify the database program. They are ignored if points are ordered by a tag, because the
 tag may name the version of this program."""
@@ -56,9 +56,9 @@ class HistoryPoint:
     value: float
     """Geometric mean, in base units."""
     interval: tuple[float, float] | None
-    """95% t interval from the variation of the trials; None with too few trials."""
+    """95% t interval from the variation of the trials. None with too few trials."""
     deviation: float
-    """Standard deviation of the log values; 0 for one trial."""
+    """Standard deviation of the logarithms of the trials' values. 0 for one trial."""
     variance: float = 0.0
     """Variance of the mean log value (see `_variances`); 0 if the point has no verdict."""
 
@@ -79,8 +79,8 @@ class HistoryPoint:
 
 @dataclass(frozen=True, slots=True)
 class HistoryChange(GroupRatio):
-    """A change point: the mean of the segment that begins at this point as a multiple of the mean of the previous
-    segment, with its 95% confidence interval."""
+    """A change point, at which a new segment begins. The ratio is the mean of the new segment divided by the mean of
+    the previous segment, with its 95% confidence interval."""
 
     place: int
     """Index, within the line, of the new segment's first point."""
@@ -105,13 +105,13 @@ class HistoryLine:
     correlation: float = 0.0
     """Estimated correlation of neighbouring points, which change detection takes into account."""
     differs: tuple[Difference, ...] = ()
-    """Differences from the line that started before this one. Values are the other line's value and this line's
-    value."""
+    """Differences between the configuration of the previous line and that of this line. Each difference contains the
+    previous value and the new value."""
     open_question: Note | None = None
-    """Reason why the line was not searched for change points; None if it was."""
+    """Reason why the line was not searched for change points. None if it was."""
     detectable: float | None = None
-    """Minimum detectable effect: the relative difference of a new segment that is detected after three points with 90%
-    probability."""
+    """Minimum detectable effect. A new segment that differs by this relative difference is detected after three points
+    with 90% probability."""
 
     @property
     def segments(self) -> tuple[tuple[int, int], ...]:
@@ -120,8 +120,8 @@ class HistoryLine:
         return tuple((a, b - 1) for a, b in itertools.pairwise(starts))
 
     def mean(self, first: int, last: int) -> float:
-        """Returns the geometric mean of the points from `first` to `last` in base units, without outliers and weighted
-        as in change detection."""
+        """Returns the geometric mean of the points from `first` to `last` in base units. Outliers are left out. The
+        weights are those of the search for change points."""
         judged = [place for place, point in enumerate(self.points) if point.variance]
         out = {*self.spikes, *judged[-1:]} if self.unconfirmed else {*self.spikes}
         points = [self.points[place] for place in judged if first <= place <= last and place not in out]
@@ -162,8 +162,8 @@ def require_order(by: str) -> None:
 
 
 def histories(records: Sequence[Record], archive: Archive, metric: str = "", by: str = DATE) -> Histories:
-    """Groups records into histories. `metric`: empty for each work's leading metric. `by`: order of the points, see
-    `require_order`."""
+    """Groups records into histories. `metric`: name of the metric; empty for the leading metric of each work. `by`:
+    order of the points, see `require_order`."""
     tag = "" if by == DATE else by.removeprefix(TAG)
     entering = [one for one in records if one.status.comparable and one.purpose not in AUXILIARY]
     tagged = [one for one in entering if not tag or tag in one.tags]
@@ -192,10 +192,10 @@ def _left_out(
 
 
 def _like(record: Record) -> str:
-    """Returns a key of everything that must be equal for a comparison over time: work, data, load."""
+    """Returns a key of the work, the data and the load. They must be equal for a comparison over time."""
     load = record.cell.load
     shape = replace(load.shape, rate=None if load.rate_share else load.rate)
-    workers = record.metrics.get("workers", load.workers)  # if machines were lost, fewer than requested
+    workers = record.metrics.get("workers", load.workers)  # fewer than requested if machines were lost
     key = (work(record), shape, load.clients, load.threads, workers)
     return msgspec.json.encode(key, order="sorted").decode()
 
@@ -218,7 +218,7 @@ class _Facts:
     def of(self, record: Record) -> Mapping[str, str]:
         system = replace(record.system, label="", reference_score=None)
         client = [record.software.get(name.partition(".")[2]) for name in _CLIENT]
-        how = record.method  # slices do not measure writes between turns
+        how = record.method  # trials in slices do not include writes between slices
         key = msgspec.json.encode((machines_of(record), record.engine, system, client, how)).decode()
         if key not in self._known:
             flat, _ = chosen_settings(facts_of_systems.facts(record, self._archive))
@@ -229,7 +229,7 @@ class _Facts:
     def _distinguishes(self, name: str, value: str, record: Record) -> bool:
         kind = name.partition(".")[0]
         if kind in ("load", "tag") or (kind == "software" and name not in _CLIENT) or name.endswith(".number"):
-            return False  # `.number`: device numbers may change at boot
+            return False  # `.number`: a reboot may change device numbers
         if name == "system.layout.data" and is_usual_place(value, record.system.engine):
             return False
         if name.rpartition(".")[2] in _computed(record.system):
@@ -238,16 +238,16 @@ class _Facts:
 
 
 def _computed(system: System) -> frozenset[str]:
-    """Returns the settings that are computed from the size of the data when the server starts, and are not part of the
-    configuration. For example, with zero-latency data, the size of the cache follows the size of the data and differs
-    by a page from run to run.
+    """Returns the settings that ironbench computes from the size of the data when the server starts. They are not part
+    of the configuration, because the size of the data varies slightly. For example, for zero-latency data, the size of
+    the cache depends on the size of the data and differs by a page from run to run.
     """
     decided = settings_of(system.engine).ideal
     return frozenset(name for part in system.ideal for name in decided.get(part, ()))
 
 
 def _lines(group: Sequence[Record], metric: str, tag: str, known: _Facts) -> tuple[HistoryLine, ...]:
-    """Returns one line per configuration, in order of their starts."""
+    """Returns one line for each configuration. The lines are ordered by the start of their first trial."""
     by_configuration: dict[tuple[tuple[str, str], ...], list[Record]] = {}
     for record in group:
         value = record.metrics.get(metric)

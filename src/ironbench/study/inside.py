@@ -26,14 +26,14 @@ from ironbench.study.queries import difference
 
 _T = TypeVar("_T", ServerStatement, TableUse, IndexUse)
 _LAST = frozenset({"dead_rows", "bytes"})
-"""Fields whose value is taken from the last trial and not summed. The corresponding `_before` fields are taken from the
-first trial."""
+"""Fields that are not summed over trials. Their value is taken from the last trial. The values of the corresponding
+`_before` fields are taken from the first trial."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialTotals:
-    """Total time and number of transactions of the trials over which amounts were summed. Trials that lack the amount
-    are not included.
+    """Total time and number of transactions of several trials, over which an amount was summed. Trials without this
+    amount are left out.
     """
 
     elapsed_s: float
@@ -70,9 +70,9 @@ class ServerUse:
     plans: tuple[StatementPlan, ...]
     """Plans of the first trial."""
     executed: tuple[ExecutedPlan, ...]
-    """For each command, the plan of the slowest execution over all trials, and the number of executions."""
+    """For each command, the plan of the slowest execution in all trials, and the number of executions."""
     varied: int
-    """Number of trials whose plans differ from the first trial's."""
+    """Number of trials whose plans differ from the plans of the first trial."""
     trials: int
     missing: tuple[NotShown, ...]
     notes: tuple[Note, ...]
@@ -101,7 +101,7 @@ def uses(groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> tu
 
 
 def other_plans(subjects: Sequence[ServerUse]) -> tuple[OtherPlan, ...]:
-    """Compares the plans of each subject with the plans of the first subject that has any."""
+    """Compares the plans of each subject with the plans of the first subject whose plans are known."""
     first = next((one for one in subjects if any(plan.steps for plan in one.plans)), None)
     if first is None:
         return ()
@@ -158,7 +158,7 @@ def _executed(every: Sequence[ExecutedPlan]) -> tuple[ExecutedPlan, ...]:
 
 
 def _pooled(every: Iterable[_T], key: Callable[[_T], str]) -> tuple[_T, ...]:
-    """Merges entries with the same key. Amounts are added. States, such as sizes, are taken from the first or the last
+    """Merges entries with the same key. Amounts are added. Sizes and the like are taken from the first or the last
     trial."""
     by_name: dict[str, _T] = {}
     for one in every:

@@ -23,19 +23,20 @@ _OWN = {
     "device_write_bytes_per_s": ("engine_write_bytes_per_s", "engine_extend_bytes_per_s", "spill_bytes_per_s"),
     "device_flushes_per_s": ("engine_fsyncs_per_s",),
 }
-"""For each device metric, the engine's counters of the same I/O. Temporary files are assumed to be written and read
-once."""
+"""For each metric of a device, the counters with which the engine counts the same I/O. It is assumed that temporary
+files are written once and read once."""
 _READS = ("device_reads_per_s", "device_read_bytes_per_s")
 _COUNTED = ("engine_reads_per_s", "engine_writes_per_s", "engine_extends_per_s", "engine_fsyncs_per_s")
-"""An engine that counts its I/O reports at least one of these counters, and omits counters that are 0."""
+"""An engine that counts its I/O reports at least one of these counters. It omits counters that are 0."""
 _ENOUGH = 0.5
-"""Minimum fraction of the device's I/O that the engine must have requested. File systems add I/O and round up to
-pages."""
+"""The engine must have requested at least this fraction of the device's I/O. The rest may come from the file system,
+which adds I/O and rounds up to pages."""
 _LOG_RECORD_BYTES = 24
-"""Length of the shortest WAL record in bytes (PostgreSQL: SizeOfXLogRecord). If there is less WAL per transaction,
-transactions write nothing."""
+"""Length of the shortest WAL record in bytes (PostgreSQL: SizeOfXLogRecord). If a trial has less WAL per transaction
+than this, its transactions write nothing."""
 _MAINTENANCE = 0.01
-"""Maximum fraction of writing transactions that is attributed to the server itself (autovacuum, statistics)."""
+"""If at most this fraction of the transactions write, their writes are attributed to the server itself (autovacuum,
+statistics)."""
 
 
 class Cause(Enum):
@@ -50,8 +51,8 @@ class Cause(Enum):
 
 
 def cause(sides: Sequence[Sequence[Record]], name: str) -> Cause:
-    """Determines the possible cause of a metric's I/O, from the side with more of this I/O per transaction. Returns
-    `SERVER` for metrics that are not counters of a device."""
+    """Determines the possible cause of the I/O that a metric counts. The side with more of this I/O per transaction is
+    examined. Returns `SERVER` for metrics that are not counters of a device."""
     kind, role = base_name(name), part_of(name).partition("=")[2]
     if kind not in _OWN:
         return Cause.SERVER
@@ -66,8 +67,8 @@ def cause(sides: Sequence[Sequence[Record]], name: str) -> Cause:
     own, whole = sum(_own(one, kind) for one in known), sum(one.metrics.get(name, 0.0) for one in known)
     if own >= _ENOUGH * whole:
         return Cause.SERVER
-    # Writes are not ruled out: each flush rewrites the last WAL page, but engines count only the bytes of the WAL
-    # records.
+    # Writes are not ruled out, because the engine's counters are incomplete: each flush rewrites the last WAL page, but
+    # engines count only the bytes of WAL records.
     return Cause.OTHERS if kind in _READS else Cause.UNKNOWN
 
 
@@ -77,7 +78,7 @@ def _per_transaction(side: Sequence[Record], name: str) -> float:
 
 
 def _own(record: Record, kind: str) -> float:
-    """Returns the engine's I/O per second, summed over all objects because files of several roles may share a
+    """Returns the engine's I/O per second. It is the sum over all objects, because files of several roles may share a
     device."""
     metrics = record.metrics
     own = sum(value for name, value in metrics.items() if base_name(name) in _OWN[kind])
@@ -87,7 +88,8 @@ def _own(record: Record, kind: str) -> float:
 
 
 def _may_write(metrics: Mapping[str, float]) -> bool:
-    """Returns whether the server may have written: there is enough WAL, and enough of the transactions write."""
+    """Returns whether the server may have written because of transactions. There must be enough WAL, and enough of the
+    transactions must write."""
     log_bytes = metrics.get("wal_bytes_per_transaction", math.inf)
     writing, whole = metrics.get("writing_transactions_per_s", math.inf), metrics.get("throughput", 0.0)
     return log_bytes >= _LOG_RECORD_BYTES and writing > _MAINTENANCE * whole
