@@ -84,7 +84,7 @@ def collected(checks: Iterable[Callable[[], T]]) -> list[T]:
 
 
 def each(error: InputError) -> tuple[InputError, ...]:
-    """Splits an error into its mistakes."""
+    """Returns the mistakes that an error combines. An error with a single mistake is returned itself."""
     return error.mistakes if isinstance(error, MistakesError) else (error,)
 
 
@@ -94,7 +94,7 @@ def together(mistakes: Sequence[InputError]) -> InputError:
 
 
 class FailureError(IronbenchError):
-    """A failure during work: a server died, a disk is full, a connection was refused."""
+    """A failure during work. For example, a server died, a disk is full, or a connection was refused."""
 
 
 class ProgramError(FailureError):
@@ -149,7 +149,8 @@ def written(field: str, value: object = "") -> str:
 
 
 def quoted(text: str, longest: int = 80) -> str:
-    """Quotes a text for a message. Control characters are escaped, and a long text is shortened in the middle."""
+    """Quotes a text for a message. Escapes control characters. Shortens a text that is longer than `longest` in the
+    middle."""
     return repr(shortened(text, longest))
 
 

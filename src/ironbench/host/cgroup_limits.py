@@ -74,7 +74,8 @@ def _left(tree: Tree, at: str, files: tuple[str, str], prefix: str) -> int | Non
 
 
 def own_groups(tree: Tree) -> dict[str, str]:
-    """Returns the path of this process's group for each controller. The path of the version 2 group has the key ""."""
+    """Returns the path of this process's control group for each controller. The result also contains the path of the
+    version 2 group, under the key ""."""
     groups = {}
     for line in (tree.read("/proc/self/cgroup") or "").splitlines():
         _, _, rest = line.partition(":")

@@ -89,7 +89,7 @@ class Channel:
         while size:
             try:
                 piece = self.socket.recv(min(size, 1 << 20))
-            # the connection was reset because the other process was killed, or was closed by this process
+            # The other process was killed, which resets the connection, or this process has closed the connection.
             except OSError:
                 return None
             if not piece:

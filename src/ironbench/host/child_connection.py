@@ -115,7 +115,7 @@ class ChildChannel:
         return answer
 
     def _receive(self) -> tuple[Any, bytes] | None:
-        """Waits for the answer; returns None if the child has ended."""
+        """Waits for the answer. Returns None if the child has ended."""
         return self._channel.receive()
 
     def _let_go(self, patience_s: float | None = None) -> None:

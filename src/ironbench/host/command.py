@@ -34,7 +34,7 @@ class CommandEnd:
     output: str = ""
     """Standard output and standard error of the command, without passwords."""
     cause: str = ""
-    """Why the command failed, with the end of its output; "" if it succeeded."""
+    """Why the command failed, with the end of its output. It is "" if it succeeded."""
 
 
 def run(

@@ -25,7 +25,7 @@ _LEAF = "ironbench-itself"
 limit the groups below it (cgroups(7), "no internal processes")."""
 _HINT = "run as root, or `systemd-run --user --scope -p Delegate=yes ironbench …`"
 LEAST_BYTES = 16 << 20
-"""Smallest memory limit in bytes; no engine runs with less."""
+"""Smallest permitted memory limit in bytes. No engine runs with less memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ def require(wanted_bytes: int, tree: Tree | None = None) -> None:
 
 
 def chosen(tree: Tree | None = None) -> Path:
-    """Returns the path of a new group; the caller registers it before creating it. Raises InputError."""
+    """Returns a path for a new group. The caller must register the path before it creates the group. Raises
+    InputError."""
     return parent(tree).directory / f"ironbench-{secrets.token_hex(8)}"
 
 

@@ -75,7 +75,8 @@ def check(path: str, role: str) -> str:
     there = space.existing(place)
     if not there.is_dir():
         raise InputError(subject, f"{there} is not a directory", "use another directory")
-    # The permissions are not sufficient: root has all permissions, even on a read-only file system.
+    # This creates a file and does not only check the permissions, because root has all permissions even on a read-only
+    # file system.
     try:
         # The file has no name (O_TMPFILE) if the file system supports such files.
         tempfile.TemporaryFile(dir=there).close()
@@ -145,8 +146,8 @@ _used: dict[str, int] = {}
 
 
 def use(place: Path) -> None:
-    """Protects the directory from `cleanup` until this process ends; other processes may use it at the same time
-    (flock(2))."""
+    """Protects the directory from `cleanup` until this process ends. Several processes may use the directory at the
+    same time, because the lock is shared (flock(2))."""
     name = os.path.realpath(place)
     if name in _used and os.path.samestat(os.fstat(_used[name]), place.stat()):
         return

@@ -4,8 +4,8 @@ Uses a control group for the server: the freezer of version 1, or `cgroup.freeze
 freezer-subsystem.rst and cgroup-v2.rst in Documentation/admin-guide). If neither is available, SIGSTOP is sent to each
 process.
 
-A frozen process receives no signal until it is thawed, in version 1 not even SIGKILL, so a server must be thawed before
-it is ended. The guard runs this module without site-packages, so it uses only the standard library.
+A server must be thawed before it is ended: a frozen process receives no signal until it is thawed. In version 1, not
+even SIGKILL has an effect. The guard runs this module without site-packages, so it uses only the standard library.
 """
 
 from __future__ import annotations

@@ -107,8 +107,8 @@ class HostView:
         return tuple(by_name.values())
 
     def share_of_time(self, kind: str) -> float:
-        """Returns the fraction of one kind of CPU time, such as `idle`, in the total time of all cores while the
-        machine was watched."""
+        """Returns how much of the time of all cores the kernel counted as `kind`, such as `idle`. The result is a
+        fraction, for the period in which the machine was watched."""
         total = sum(self.after.cpu.values()) - sum(self.before.cpu.values())
         return (self.after.cpu.get(kind, 0) - self.before.cpu.get(kind, 0)) / total if total > 0 else 0.0
 

@@ -45,8 +45,8 @@ def all_mounts(tree: Tree) -> tuple[Mount, ...]:
 def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
     """Returns mounts that could contain a database and are a permanent part of the machine.
 
-    Excluded: kernel file systems, loop devices, and mounts below temporary directories, because programs create such
-    mounts during trials.
+    Kernel file systems are excluded. Loop devices and mounts below temporary directories are also excluded, because
+    programs create such mounts during trials.
     """
     seen: dict[str, Mount] = {}
     for mount in all_mounts(tree):
@@ -54,7 +54,7 @@ def lasting_mounts(tree: Tree) -> tuple[Mount, ...]:
         on_block = major not in ("0", _LOOP_MAJOR)
         if not on_block and mount.kind not in _BLOCKLESS:
             continue
-        # The device number does not reveal all loop devices, because a btrfs on a loop device has an anonymous number.
+        # A btrfs on a loop device has an anonymous number, so its loop device is recognised by the source of the mount.
         if mount.source.startswith("/dev/loop"):
             continue
         if mount.path.startswith((*_NO_DATABASES, *_TEMPORARY)) or (mount.kind in _MEMORY and "ro" in mount.options):

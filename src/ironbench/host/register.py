@@ -40,7 +40,7 @@ class RegisterEntry:
     """Name of the engine, or `DEVICE`."""
     owner: ProcessId
     data: str
-    """Data directory of the server, which is kept."""
+    """Data directory of the server. It is not deleted when the server ends."""
     remove: tuple[str, ...] = ()
     """Directories that are deleted when the server ends, such as the directory of its sockets."""
     guard: ProcessId | None = None
@@ -135,7 +135,8 @@ def read(path: Path) -> RegisterEntry | None:
 
 
 def entries() -> list[RegisterEntry]:
-    """Returns all entries by id. Emulated devices come after the engines that may store data on them."""
+    """Returns all entries, sorted by id. The entries of emulated devices come last, because engines may store data on
+    the devices."""
     every = (read(path) for path in sorted(directory().glob("*.json")))
     return sorted((entry for entry in every if entry is not None), key=lambda entry: entry.kind == DEVICE)
 
@@ -192,8 +193,8 @@ def end(entry: RegisterEntry, patience_s: float = ORPHAN_PATIENCE_S) -> bool:
 
 
 def _continue_children(data: Path) -> None:
-    """Resumes child processes that are still stopped by SIGSTOP after their server was killed. As orphans they would
-    never exit."""
+    """Resumes child processes that were stopped by SIGSTOP before their server was killed. Otherwise, they would remain
+    stopped and never exit."""
     for pid in processes.working_in(data, below=True):
         if processes.state(pid) == "T" and (one := processes.identify(pid)) is not None:
             one.signal(signal.SIGCONT)

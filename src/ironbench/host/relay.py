@@ -63,7 +63,7 @@ class LatencyRelay:
         return self._child.pid
 
     def death(self) -> FailureError | None:
-        """Returns the error to raise if the relay has died; None while it runs."""
+        """Returns the error to raise if the relay has died. Returns None while it runs."""
         return None if self._child.alive() else self._child.died("during the trial", FailureError)
 
     def stop(self) -> None:

@@ -45,8 +45,8 @@ def free_bytes(path: str | Path) -> int:
 
 
 def require(path: str | Path, estimate_bytes: int, what: str) -> None:
-    """Raises InputError with both sizes if `what`, of this estimated size, does not fit into the file system of
-    `path`."""
+    """Checks that there is enough space in the file system of `path`. If there is not, raises an InputError that says
+    how much space `what` needs and how much is free."""
     needed = int(estimate_bytes * (1 + RESERVE))
     free = free_bytes(path)
     if free < needed:

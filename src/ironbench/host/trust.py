@@ -21,7 +21,7 @@ _INSTALLED = (Path("/usr"), Path("/opt"), Path("/nix/store"), Path("/gnu/store")
 """Directories in which only an administrator installs programs (Filesystem Hierarchy Standard 3.0, sections 3.13 and
 4)."""
 _withheld: ContextVar[set[Path] | None] = ContextVar("withheld", default=None)
-"""Directories whose programs have been refused; None outside `reading_only`."""
+"""Directories whose programs have been refused. None outside `reading_only`."""
 _installed_run: ContextVar[bool] = ContextVar("installed_run", default=True)
 """Whether installed programs may run inside `reading_only`."""
 

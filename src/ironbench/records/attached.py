@@ -42,8 +42,8 @@ class _FormerInside(msgspec.Struct):
 
 
 def written_workers(workers: Sequence[WorkerPart], machines: Mapping[int, str]) -> bytes:
-    """Encodes the results of the workers. `machines`: 0-based number of the worker → content key of its machine's
-    fingerprint."""
+    """Encodes the results of the workers. `machines` maps the number of each worker, counted from 0, to the content key
+    of its machine's fingerprint."""
     rows = [replace(one, machine=machines.get(one.number - 1, "")) for one in workers]
     return msgspec.json.format(msgspec.json.encode(rows), indent=1)
 

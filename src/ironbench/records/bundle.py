@@ -68,7 +68,7 @@ class Manifest(msgspec.Struct, frozen=True):
     schema: int
     """The highest schema of the records in the bundle."""
     lab: str
-    """Name of the lab's directory, a single path component that does not start with a dot; empty for records without a
+    """Name of the lab's directory, a single path component that does not start with a dot. Empty for records without a
     lab."""
     files: dict[str, tuple[int, str]]
     """For each entry, its length in bytes and its SHA-256."""

@@ -86,7 +86,7 @@ def _from_conditions(record: Record) -> dict[str, Any]:
 
 
 def _limits(text: str, between: str) -> tuple[Limit, ...]:
-    """Parses `response_time_p99_s at most 0.02, …`; returns an empty tuple for other texts."""
+    """Parses `response_time_p99_s at most 0.02, …`. Returns an empty tuple for other texts."""
     try:
         pairs = (one.rpartition(between) for one in text.split(", "))
         return tuple(Limit(metric, float(most)) for metric, _, most in pairs)
@@ -95,7 +95,7 @@ def _limits(text: str, between: str) -> tuple[Limit, ...]:
 
 
 def _range(text: str) -> tuple[int, int] | None:
-    """Parses `1 to 128 clients`; returns None for other texts."""
+    """Parses `1 to 128 clients`. Returns None for other texts."""
     try:
         low, _, high = text.split()[:3]
         return int(low), int(high)

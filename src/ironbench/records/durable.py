@@ -230,7 +230,7 @@ def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
 
 
 def _removed(path: Path) -> bool:
-    """Removes the file if no process holds its lock; returns whether the file was removed."""
+    """Removes the file if no process holds its lock. Returns whether the file was removed."""
     try:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -35,7 +35,7 @@ _LONGEST_DOCUMENT = 1 << 20
 """Maximum number of characters of a text in a record or a lab: a lab file, a command, a check."""
 _LONGEST_NAME = 400
 _LARGEST = 1 << 63
-"""Largest number in an imported file, 2^63. All seeds, sizes in bytes and times in nanoseconds are smaller."""
+"""Largest permitted number in an imported file. All seeds, sizes in bytes and times in nanoseconds are smaller."""
 
 
 class _Engine(msgspec.Struct):

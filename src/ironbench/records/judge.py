@@ -180,7 +180,7 @@ class _Failed:
     ended: int
     counts: tuple[str, str]
     script: str
-    """Name of the script; empty for all scripts together."""
+    """Name of the script. Empty for all scripts together."""
     first: str
 
     @property

@@ -386,7 +386,7 @@ def _encoded(value: FrozenPlan | DeclaredStage | BaselinePeak | Confirmation | d
 
 
 def _read(path: Path, kind: type[T]) -> T | None:
-    """Decodes a file; returns None if it does not exist."""
+    """Decodes a file. Returns None if it does not exist."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:

@@ -90,7 +90,8 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
 
 def _own_delay(driven: Driven) -> dict[str, float]:
     """Returns metrics of the drive loop: how long it worked between two waits for the engine, and how many replies it
-    handled in that time. Returns nothing if client threads block."""
+    handled in that time. Returns an empty dict if there is no drive loop, because each client has a thread that waits
+    for its replies."""
     delay, replies = (driven.histograms.get(name) for name in _OWN_DELAY)
     if delay is None or replies is None or not delay.count:
         return {}

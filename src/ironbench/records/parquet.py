@@ -18,7 +18,8 @@ _SERIES = ("series", "t_s", "value")
 
 
 def write(path: Path, columns: Mapping[str, bytes]) -> None:
-    """Writes columns: name → little-endian float64 values, all of the same length."""
+    """Writes columns. `columns` maps the name of each column to its values (little-endian float64). All columns have
+    the same length."""
     write_table(path, {name: np.frombuffer(data, dtype="<f8") for name, data in columns.items()})
 
 
@@ -104,7 +105,8 @@ def _first_line(error: Exception) -> str:
 
 
 def write_table(path: Path, table: dict[str, Any]) -> None:
-    """Writes columns: name → array, all of the same length. Raises OSError."""
+    """Writes columns. `table` maps the name of each column to an array. All arrays have the same length. Raises
+    OSError."""
     with _cursor() as database:
         database.register("columns", table)
         try:

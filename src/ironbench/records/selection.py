@@ -46,7 +46,7 @@ class NamedRecords:
     records: list[Record]
     store: Store
     cells: tuple[str, ...] = ()
-    """Names of configurations of the lab in `store`; empty if the name means records, a series or a label."""
+    """Names of configurations of the lab in `store`. Empty if the name means records, a series or a label."""
 
 
 def both(a: str, b: str, results: str) -> tuple[NamedRecords, NamedRecords]:

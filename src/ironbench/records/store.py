@@ -366,7 +366,7 @@ class Store:
         return missing if content is None else content
 
     def _read_evidence(self, id: str, name: str, read: Callable[[Path], T]) -> T | None:
-        """Reads a file of a record; returns None if the record has no such file. Raises one of `UNREADABLE`."""
+        """Reads a file of a record. Returns None if the record has no such file. Raises one of `UNREADABLE`."""
         path = self._trials / id / name
         digest = self._digests(id).get(name)
         if not path.exists():

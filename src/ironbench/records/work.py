@@ -22,8 +22,8 @@ def work(record: Record) -> str:
 
 
 def same_work(a: Choice, b: Choice) -> bool:
-    """Returns whether both choices are the same work on the same data. Compares by content, or by name if scripts have
-    no digests, as in records before schema 2."""
+    """Returns whether both choices are the same work on the same data. Scripts are compared by their digests. Records
+    before schema 2 have no digests. Their scripts are compared by name."""
     if _named_only(a) or _named_only(b):
         return (work_name(a), workloads.compared(a).data) == (work_name(b), workloads.compared(b).data)
     return _work(a) == _work(b)

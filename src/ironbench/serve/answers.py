@@ -31,7 +31,7 @@ class AnswerCache:
         return sorted(changed, key=lambda name: -changed[name])
 
     def cached(self, results: Results, name: str) -> str:
-        """Returns the decision of a lab if it is cached and up to date; otherwise an empty text."""
+        """Returns the decision of a lab if it is cached and up to date. Otherwise, returns ""."""
         known = self._known.get(name)
         return known[1].decision if known is not None and known[0] == changes(results.lab(name)) else ""
 

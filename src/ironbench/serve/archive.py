@@ -143,7 +143,8 @@ def steps(page: int, last: int) -> list[tuple[str, int]]:
 
 
 def labels(results: Results) -> Table:
-    """Returns a table of the most recent labels of runs: workload, number of series, number of trials."""
+    """Returns a table of the most recent labels of runs, with the workload and the numbers of series and of trials for
+    each label."""
     found = results.index().query(
         "select label, workload, count(distinct series), count(*) from record where lab = ''"
         " group by label, workload order by max(started_at) desc"

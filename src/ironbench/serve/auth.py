@@ -62,8 +62,8 @@ class AccessPolicy:
         return f"{self.scheme}://{host}:{self.port}/?token={self.token}"
 
     def names_this_host(self, host: str) -> bool:
-        """Returns whether a `Host` header names this machine, either by an IP address, which is safe from DNS
-        rebinding, or by a known host name."""
+        """Returns whether a `Host` header names this machine. Any IP address is accepted, because DNS rebinding
+        requires a host name. A host name must be a known name of this machine."""
         name = _host_name(host)
         try:
             there = ipaddress.ip_address(name)

@@ -19,8 +19,8 @@ _MOST_MARGIN = 10.0
 
 
 def judged(study: Study, margin: float | None = None, undecided: str = "fail") -> Gate | None:
-    """Judges every comparison of a lab. Returns None if the lab has no comparison. `margin`: allowed slowdown; None for
-    the lab's equivalence margin."""
+    """Judges every comparison of a lab. Returns None if the lab has no comparison. `margin`: allowed slowdown. If it is
+    None, the equivalence margin of the lab is used."""
     from ironbench.study.gate import gate
 
     effects = [*study.effects, *study.claimed]

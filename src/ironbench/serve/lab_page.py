@@ -151,10 +151,10 @@ class _LabRead:
 
     at_s: float
     file: Path | None
-    """The state file of the lab's trial; None if no trial has started yet."""
+    """The state file of the lab's trial. None if no trial has started yet."""
     written_ns: int
     state: bytes | None
-    """The `state` event; None if the lab has ended."""
+    """The `state` event. None if the lab has ended."""
     process: ProcessId | None
     asked_s: float
     """Time at which the lab's lock was last checked."""

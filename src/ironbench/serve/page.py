@@ -50,7 +50,7 @@ def page(
     charts: Mapping[str, dict[str, Any]] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """Renders a page from its template and `values`. `charts`: Vega-Lite specifications by element id; None if the page
+    """Renders a page from its template and `values`. `charts`: Vega-Lite specifications by element id. None if the page
     never has charts. `at`: path of the navigation entry to which the page belongs."""
     text = environment().get_template(template).render(title=title, at=at, charts=charts, **values)
     return HTMLResponse(text, status)

@@ -193,7 +193,8 @@ def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
 
 
 def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str, str]:
-    """Describes the mark of a trial, which may not have run yet."""
+    """Returns the fields of the mark for a trial. `found`: the records of the trial. It is empty if the trial has not
+    run yet."""
     where = f"{cell}, block {block + 1}"
     if not found:
         return {"words": where, "record": ""}
@@ -211,7 +212,7 @@ def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str
 
 
 def _waits(records: Sequence[Record]) -> str:
-    """Renders the five longest waits of the last finished trial. Returns an empty text if there are none."""
+    """Renders the five longest waits of the last finished trial. Returns "" if there are none."""
     last = next((one for one in reversed(records) if one.status is not Status.CUT_SHORT), None)
     shares = {
         name.partition("=")[2].rstrip("}"): value

@@ -28,11 +28,11 @@ class Experiment:
     """A running lab or run."""
 
     lab: str
-    """Name of the lab's directory; empty for a run."""
+    """Name of the lab's directory. Empty for a run."""
     series: str
     process: ProcessId
     state: LiveTrial | None
-    """State of the current trial; None if no trial has started."""
+    """State of the current trial. None if no trial has started."""
     file: Path | None = None
     """File that contains the state."""
     elsewhere: str = ""
@@ -123,8 +123,8 @@ def written(state: Path | None) -> int:
 
 
 def others(results: Results) -> str:
-    """Describes the running experiments; empty if there are none. The queue asks only while none of its own labs is
-    running."""
+    """Describes the running experiments. Returns "" if there are none. The queue asks only while none of its own labs
+    is running."""
     found = [one.name for one in experiments(results)]
     are = "are" if len(found) > 1 else "is"
     return f"{' and '.join(found)} {are} running, started outside this queue" if found else ""

@@ -28,7 +28,8 @@ class SshAddress:
 
 
 def parse(text: str) -> SshAddress:
-    """Parses an address. Raises InputError, which does not repeat text that may contain a password."""
+    """Parses an address. Raises InputError. Its message does not contain the parts of the text that may be a
+    password."""
     subject = written(FIELD)
     try:
         parts = urlsplit(text)

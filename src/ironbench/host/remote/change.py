@@ -228,8 +228,9 @@ def _numbers(cpus: str) -> set[int]:
 
 
 def _pinning(sudo: str, server: int, cpus: str) -> str:
-    """Returns a script that prints `done BEFORE`, waits for the end of its input, undoes the change, and prints `undone
-    CPUS-UNTIL-THEN`."""
+    """Returns a shell script that pins the server to `cpus`. The script prints `done` and the CPUs to which the server
+    was pinned before. It waits for the end of its input and then undoes the change. At the end, it prints `undone` and
+    the CPUs to which the server was pinned until then."""
     return f"""export LC_ALL=C; trap '' HUP INT TERM PIPE
 held() {{ sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null; }}
 threads() {{ for one in {server} $(grep -l "^PPid:[[:space:]]*{server}$" /proc/[0-9]*/status 2>/dev/null | cut -d/ -f3)

@@ -69,8 +69,9 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
 
 
 def thinned(frames: Sequence[Frame], ends: Sequence[float], near_s: float) -> list[Frame]:
-    """Removes every second frame of each group. Keeps the last frame, and frames within `near_s` of the `ends` (local
-    clock), because the growth of counters during the measured window is calculated from these frames."""
+    """Removes every second frame of each group to save memory. Keeps the last frame, and all frames within `near_s` of
+    one of the `ends` (local clock). These are the ends of the measured window, between which the growth of counters is
+    calculated."""
     kept: list[Frame] = []
     passed: Counter[int] = Counter()
     for one in frames[:-1]:

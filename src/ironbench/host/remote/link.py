@@ -43,7 +43,7 @@ class CommandResult:
     """Result of a remote command."""
 
     status: int | None
-    """Exit status; None if the command was killed by a signal."""
+    """Exit status. None if the command was killed by a signal."""
     output: bytes
     complaint: str
     """The last lines of standard error."""

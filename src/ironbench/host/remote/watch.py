@@ -68,13 +68,13 @@ class WatchedTrial:
 
 @dataclass(slots=True)
 class Watch:
-    """Samples a remote machine from `begin` to `end`, in the thread of connections; `follow` reports the progress of
-    the trial."""
+    """Samples a remote machine from `begin` to `end`. Sampling runs in the thread of connections. During the trial,
+    `follow` must be called with the trial's progress."""
 
     link: Link
     sources: Sequence[Source]
     duration_s: float | None = None
-    """Length of the measured window in seconds; None if unknown."""
+    """Length of the measured window in seconds. None if unknown."""
     _groups: list[tuple[float, tuple[Source, ...]]] = field(default_factory=list)
     _frames: list[Frame] = field(default_factory=list)
     _own: set[int] = field(default_factory=set)

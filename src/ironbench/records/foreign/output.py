@@ -141,7 +141,8 @@ def count(text: str) -> int | None:
 
 
 def put(target: dict[str, float], name: str, text: str, factor: float = 1.0) -> None:
-    """Stores the number in a text, multiplied by `factor`. Does nothing if the text is not a number."""
+    """Parses a number, multiplies it by `factor`, and stores it in `target`. Does nothing if the text is not a
+    number."""
     value = number(text)
     if value is not None:
         target[name] = value * factor

@@ -126,8 +126,8 @@ class Control:
             one.signal(signal.SIGKILL)
 
     def start_workers(self, count: int, fewer: bool = False) -> None:
-        """Starts workers. Raises InputError if a worker has a different build, and, unless `fewer` is set, FailureError
-        if there are too few machines."""
+        """Starts workers. Raises InputError if a worker has a different build of ironbench. Raises FailureError if
+        there are too few machines, unless `fewer` is set."""
         self.workers = self.request({"ask": "workers", "count": count, "fewer": fewer})["workers"]
         self._started = processes.below(self._child.pid)
         from ironbench import _core

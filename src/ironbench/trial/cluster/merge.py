@@ -18,8 +18,8 @@ from ironbench.units import span
 from ironbench.words import counted
 
 Second = tuple[float, int, int, float, float]
-"""One second of a trial: its length in seconds (the last one may be shorter), transactions, failed transactions, mean
-and standard deviation of the response time."""
+"""One second of a trial. The values are: its length in seconds, because the last one may be shorter; the number of
+transactions; the number of failed transactions; and the mean and the standard deviation of the response time."""
 
 
 @dataclass(frozen=True, slots=True)

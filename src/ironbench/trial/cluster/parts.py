@@ -25,7 +25,7 @@ def require(load: Load) -> None:
 
 
 Server = tuple[tuple[str, str | int | None], ...]
-"""Address of a server as `host`, `port` and `socket` with their values; empty if there is no server."""
+"""Address of a server as `host`, `port` and `socket` with their values. Empty if there is no server."""
 
 
 def server(target: Mapping[str, Any]) -> Server:

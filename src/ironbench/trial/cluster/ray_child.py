@@ -129,7 +129,7 @@ class _RayChild:
         answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._pool.machines()})
 
     def _reach(self, server: dict[str, Any]) -> list[str]:
-        """Returns why each worker cannot reach the server, in words; an empty text for a worker that can. Raises
+        """Returns for each worker why it cannot reach the server. The text is empty if the worker can reach it. Raises
         FailureError if a worker is lost."""
         import ray
 

@@ -29,7 +29,8 @@ changes the difference. Reading both clocks takes less than a microsecond."""
 
 
 class ClockStepDetector:
-    """Detects steps of CLOCK_REALTIME after the object was created, from its difference to CLOCK_MONOTONIC."""
+    """Detects whether CLOCK_REALTIME was set after the object was created. Compares the difference between
+    CLOCK_REALTIME and CLOCK_MONOTONIC then and now."""
 
     def __init__(self, offset_s: Callable[[], float] | None = None) -> None:
         self._offset_s = offset_s or _offset_s

@@ -352,7 +352,8 @@ def unpacked(result: DriveResult, started: str) -> Driven:
 
 
 STALLED_S = 60.0
-"""Seconds without a finished transaction after which a trial without a time limit checks that its server answers."""
+"""If a trial without a time limit finishes no transaction for this number of seconds, it checks that its server still
+answers."""
 
 
 def _stop_stalled(stall: Stall, progress: _core.Progress) -> None:

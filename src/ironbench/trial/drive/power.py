@@ -22,7 +22,8 @@ WAYS = {
     "subset": "some of the writes after the last flush are lost",
     "torn": "of each write after the last flush, only some sectors are stored",
 }
-"""Kinds of data loss at a power cut, which the devices implement: `crates/ironbench-device/src/live/undo.rs`."""
+"""Kinds of data loss at a power cut. They are implemented by the emulated devices
+(`crates/ironbench-device/src/live/undo.rs`)."""
 NOTHING_AT_STAKE = "nothing-at-stake"
 SUMMARY = "power_cut"
 """Key in the summary that is passed to the checks. It is present if the power was cut before the checks, which resets

@@ -67,7 +67,8 @@ def _say_what_was_left(abandoned: Mapping[str, int], printer: Printer) -> None:
 
 
 def _require_room(session: Session, data: OwnData) -> None:
-    """Raises InputError if the server's directory is visible and too small for the data and a copy."""
+    """Raises InputError if the server's file system has not enough space for the data and a copy. This is not checked
+    if the server's directory is not visible from this machine."""
     if (directory := session.directories().get("data")) is None:
         return
     needed, free = int(2 * SLACK * data.data_bytes), space.free_bytes(directory)

@@ -44,7 +44,7 @@ class Content:
     """The data with which the trials of a configuration start."""
 
     key: str
-    """Key that is equal for configurations with the same data; empty if no data are loaded."""
+    """Key that is equal for configurations with the same data. Empty if no data are loaded."""
     bytes: int
     work_s: float | None = None
     """Approximate length in seconds of the measured window, for trials that have no duration and end when their work is
@@ -102,8 +102,8 @@ def cells(
     rated: Sequence[Setup] = (),
     rated_blocks: int = 0,
 ) -> LabTimes:
-    """Returns the times of a lab's configurations. `contents`: name of the configuration → its data. `own_times`:
-    whether every configuration keeps its measured time, regardless of the budget."""
+    """Returns the times of a lab's configurations. `contents` maps the name of a configuration to its data.
+    `own_times`: whether the measured time of every configuration is fixed and does not depend on the budget."""
     loads = {
         contents[setup.cell.name].key: contents[setup.cell.name].bytes / LOAD_BYTES_PER_S / _loaders(setup)
         for setup in setups
@@ -135,8 +135,8 @@ def cells(
 
 
 def _loaders(setup: Setup) -> int:
-    """Returns the number of processes that load a configuration's data in parallel, which is the number of its workers
-    if the data are large."""
+    """Returns the number of processes that load a configuration's data in parallel. Large data are loaded by all
+    workers, other data by one process."""
     workers = setup.cell.load.workers
     if not workers or (setup.choice.data is not None and setup.choice.data.imported):
         return 1
@@ -148,8 +148,8 @@ def _copied_once(setups: Sequence[Setup], contents: Mapping[str, Content]) -> di
     """Returns the configurations whose data are copied only once, because each trial starts from the data that the
     previous trial left behind. Maps the name of the configuration to the seconds that a copy takes.
 
-    All configurations in the same directory must have equal data for this. `trial.load.restore` makes the same decision
-    when the trials run.
+    This is possible only if all configurations in the same directory have equal data. `trial.load.restore` makes the
+    same decision when the trials run.
     """
     seconds: dict[str, float] = {}
     for place in {setup.system.layout.data for setup in setups}:

@@ -17,7 +17,7 @@ class Loaded:
     elapsed_s: float = 0.0
     """Total seconds for schema, rows, keys and statistics."""
     phases: Mapping[str, float] = field(default_factory=dict)
-    """For each phase (`schema`, `rows`, `keys`, `references`, `analyze`), its duration in seconds; empty if the data
+    """For each phase (`schema`, `rows`, `keys`, `references`, `analyze`), its duration in seconds. Empty if the data
     were reused."""
     data_bytes: int = 0
     """Size of the tables with their indexes. If the data already existed, this is their present size."""

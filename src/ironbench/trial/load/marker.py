@@ -22,7 +22,7 @@ _SCHEMA = (
 class LoadState:
     key: str
     loaded_at: str
-    """Time of the load in UTC; empty while loading, so that an interrupted load is never considered complete."""
+    """Time of the load in UTC. Empty while loading, so that an interrupted load is never considered complete."""
     rows: int
     bytes: int
     elapsed_s: float

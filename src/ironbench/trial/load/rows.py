@@ -55,7 +55,8 @@ class Copiers(Protocol):
         ...
 
     def begin(self, target: dict[str, Any]) -> None:
-        """Starts the workers. Raises InputError if a worker cannot reach the server, or FailureError."""
+        """Starts the workers. Raises InputError if a worker cannot reach the server. Raises FailureError if the workers
+        cannot be started."""
         ...
 
     def copied(self, plan: dict[str, Any], show: Callable[[int, int], None]) -> dict[str, Any]:
@@ -65,8 +66,8 @@ class Copiers(Protocol):
 
 
 def connections(session: Session) -> int:
-    """Returns the number of connections for a load: one per core, because the server does most of the work, and at
-    least 2, so that the server does not wait for rows."""
+    """Returns the number of connections for a load. There is one connection for each core, because the server does most
+    of the work. There are at least two, so that the server does not wait for rows."""
     return most_connections(session.engine)
 
 
@@ -116,7 +117,8 @@ def loaded(
             resume |= copied.get("resumed", False)
             for directory in set(session.directories().values()) if session.within() else ():
                 copies.sync(Path(directory))
-                # Pages that this process wrote to the page cache would not count towards the server's memory limit.
+                # The pages of the new files are evicted from the page cache. Pages that this process wrote would not
+                # count towards the server's memory limit.
                 copies.evict(Path(directory))
         with _Timed(phases, "keys"):
             show(0.9, "keys")

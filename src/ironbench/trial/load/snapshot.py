@@ -31,7 +31,7 @@ from ironbench.workloads import Dataset
 
 _INITDB_PATIENCE_S = 30.0
 NOTE = "snapshot.json"
-"""Name of the file in a snapshot's folder that is written last."""
+"""Name of a file in the folder of a snapshot. It is written last, so it exists only in complete snapshots."""
 
 
 def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows.Copiers | None = None) -> DataSource:

@@ -38,7 +38,8 @@ def needs(session: Session, dataset: Dataset) -> dict[str, int]:
 
 
 def enough_space(session: Session, dataset: Dataset) -> None:
-    """Raises InputError with the needed and the free space. Engines on other machines are not checked."""
+    """Checks that the directories have enough space for the load. Raises an InputError that contains the needed and the
+    free space. Engines on other machines are not checked."""
     directories = session.directories()
     needed: dict[str, int] = {}
     for role, size in needs(session, dataset).items():

@@ -20,7 +20,8 @@ is stored."""
 
 
 def present(session: Session, tables: Sequence[str]) -> list[str]:
-    """Returns the tables among `tables` that an unqualified name would find, in the same order."""
+    """Returns those of `tables` that exist and that a query finds by their name without a schema. The order is the
+    same."""
     names = {row[0] for row in session.query(_dialect(session).present(tables))}
     return [table for table in tables if table in names]
 
@@ -119,8 +120,8 @@ def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence
 
 
 def fixed_rows(session: Session, dataset: Dataset) -> dict[str, str]:
-    """Returns, for each table, the number and the sums of rows that no transaction changes, as a digest if the text is
-    long."""
+    """Returns for each table a text with the number and the sums of the rows that no transaction changes. A long text
+    is replaced by its digest."""
     sums = {fixed.table: fixed.read(session, dataset.rows) for fixed in dataset.fixed}
     return {
         table: text if len(text) <= _LONGEST else f"sha256 {hashlib.sha256(text.encode()).hexdigest()}"

@@ -33,8 +33,8 @@ __all__ = ["CpuSeconds", "Observer", "Samples", "budget", "get", "names", "obser
 
 
 class Observer(Protocol):
-    """Declares what to sample, and later computes metrics and series from the samples. Pure, except for queries to the
-    session."""
+    """Declares what to sample, and later computes metrics and series from the samples. The methods have no side
+    effects, but `sources` may send queries to the engine."""
 
     name: str
     doc: str
@@ -88,7 +88,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Observer:
-    """Returns an observer by name. Raises InputError with similar names if there is none."""
+    """Returns the observer with this name. If there is none, raises an InputError that lists similar names."""
     for observer in observers():
         if observer.name == name:
             return observer
@@ -112,13 +112,15 @@ def sources(
 
 
 def paced(source: Source, backends: int) -> Source:
-    """Returns the source with a period at which reading it takes no more of a core than permitted."""
+    """Returns the source with a longer period if necessary. Reading a source must not take more CPU time than the
+    source's `most_cost`, a fraction of one core."""
     cost_s = source.cost_s + source.backend_cost_s * backends
     return replace(source, period_s=max(source.period_s, cost_s / source.most_cost))
 
 
 def parse(samples: Samples, window_s: float) -> Observation:
-    """Returns the combined results of all observers. A source without samples gives no results."""
+    """Returns the results of all observers together. If a source has no samples, the results that depend on it are
+    missing."""
     metrics: dict[str, float] = {}
     series: list[Series] = []
     counted: list[Counted] = []

@@ -103,7 +103,7 @@ class CpuSeconds:
     """CPU time of the process in which a library engine runs. It includes client threads that call the engine, and the
     engine's own threads."""
     programs: float | None = None
-    """CPU time of other programs; None if some of them are not visible (in a container)."""
+    """CPU time of other programs. None if some of them are not visible (in a container)."""
 
 
 def budget(

@@ -84,8 +84,8 @@ class Disk:
 
 
 def role_devices(directories: dict[str, str], machine: Tree) -> dict[str, str]:
-    """Returns, for each role, the number `major:minor` of the block device under the role's directory, for roles with a
-    visible device."""
+    """Returns for each role, such as `data`, the number `major:minor` of the block device that contains the role's
+    directory. Roles without a visible device are left out."""
     mounts = all_mounts(machine)
     numbers: dict[str, str] = {}
     for role, directory in directories.items():

@@ -23,7 +23,7 @@ _PREFIX = "emulation."
 _KINDS = ("read", "write", "flush")
 _QUANTILE = 0.99
 _FEWEST = 30.0
-"""Minimum number of I/Os for which the delay compared with the device model is reported."""
+"""Minimum number of I/Os. With fewer I/Os, the metric for the delay in comparison with the device model is left out."""
 
 
 class Emulation:

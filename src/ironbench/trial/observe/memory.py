@@ -66,7 +66,7 @@ class Memory:
 
 
 def parse_meminfo(text: str) -> Values:
-    """Returns bytes by the kernel's names, and the swap space used (`swap used`)."""
+    """Returns the values in bytes, under the kernel's names. Adds the used swap space as `swap used`."""
     values: Values = {}
     for line in text.splitlines():
         key, separator, rest = line.partition(":")

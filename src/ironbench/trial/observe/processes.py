@@ -83,8 +83,8 @@ def engine_growth(
 
 
 def _whole(readings: list[SamplePoint]) -> list[SamplePoint]:
-    """Returns the samples without those that were taken while processes were ending, as all backends do after the
-    window.
+    """Removes samples that are wrong because processes ended while the sample was taken. This often happens after the
+    window, when all backends end.
 
     The files of one sample are read one after the other. If a process ends after its own file was read and before its
     parent's file is read, the sample contains its time twice. In the reverse order, the sample does not contain its
@@ -125,8 +125,8 @@ def _long_enough(readings: list[SamplePoint], window_s: float) -> CounterGrowth 
 
 
 def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> CounterGrowth | None:
-    """Returns the CPU seconds of other programs than the engine and ironbench, as `programs`. Returns None if some of
-    them are not visible.
+    """Returns the CPU seconds of other programs than the engine and ironbench, under the name `programs`. Returns None
+    if some of them are not visible.
 
     `own`: processes of ironbench. Their children also belong to ironbench.
     """
@@ -146,13 +146,14 @@ def _rising(readings: list[SamplePoint], key: str) -> list[SamplePoint]:
 
 
 def own_growth(samples: Samples, window_s: float, own: Set[int]) -> CounterGrowth | None:
-    """Returns CPU seconds of processes and their descendants, as `own`. The set of processes may change during the
-    window."""
+    """Returns the CPU seconds of the processes `own` and of their descendants, under the name `own`. Descendants may
+    start and end during the window."""
     return growth(_rising(points(samples.get(_ALL), partial(_own_cpu, own=own)), "own"), window_s)
 
 
 def children_growth(samples: Samples, window_s: float, parent: int) -> CounterGrowth | None:
-    """Returns CPU seconds of a process's descendants without itself, as `children`."""
+    """Returns the CPU seconds of the descendants of a process, under the name `children`. The process itself is not
+    included."""
     return growth(points(samples.get(_ALL), partial(_children_cpu, parent=parent)), window_s)
 
 
