@@ -374,8 +374,8 @@ impl Lane {
             Ok(Ok(())) => {}
             Ok(Err(error)) | Err(error) => return self.refused(slot, error),
         }
-        // Connecting takes a round trip, like TCP's handshake. The server is assumed to accept only after the last
-        // packet of the handshake has arrived.
+        // Connecting takes a round trip, like TCP's handshake. The server accepts when the last packet of the handshake
+        // has arrived. Its first bytes therefore reach the client after two round trips.
         let (now, round_trip_ns) = (clock::now(), 2 * self.shared.delay_ns);
         pair.stage = Stage::Open;
         pair.ways[CLIENT].is_read = true;
@@ -497,7 +497,7 @@ impl Lane {
         self.time(slot, side);
     }
 
-    /// Handles a direction whose receiver is gone. The sender gets a reset, after the bytes in the other direction.
+    /// Handles a direction whose receiver is gone. When the other direction has ended, the sender gets a reset.
     fn broken(&mut self, slot: u32, side: usize, now: u64) {
         let pair = self.slots[slot as usize].pair.as_mut().expect("the caller has seen it");
         let other = 1 - side;

@@ -129,7 +129,7 @@ fn every_round_trip_takes_at_least_the_declared_time() {
     }
 }
 
-/// The handshake takes a round trip. The client's and the server's first bytes take another one.
+/// The client is connected after one round trip. The last packet of the handshake and the greeting take another one.
 #[test]
 fn a_greeting_arrives_two_round_trips_after_the_start() {
     let server = tcp_server(|mut client| client.write_all(b"hello").unwrap());

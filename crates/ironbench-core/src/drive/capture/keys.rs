@@ -32,8 +32,8 @@ pub struct StatementKeys<'a> {
 /// A recorded key in a statement. The replay replaces it with the key that the server has generated in this replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replaced {
-    /// Position of the key: the number of a parameter, from 1. If the statement has no parameters, it is the offset in
-    /// the text, in bytes.
+    /// Position of the key. With the extended protocol, it is the number of the parameter, from 1. With the simple
+    /// protocol, it is the offset in the text, in bytes.
     pub place: u32,
     /// Length of the recorded value, in bytes.
     pub length: u32,
