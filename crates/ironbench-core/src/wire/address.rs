@@ -31,7 +31,7 @@ pub(super) fn deadline_after(seconds: f64) -> Instant {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// Path of a Unix socket; a path that starts with `@` is the name of an abstract socket (unix(7)).
+    /// Path of a Unix socket. A path that starts with `@` is the name of an abstract socket (unix(7)).
     Unix(PathBuf),
     Tcp {
         host: String,
@@ -44,7 +44,7 @@ impl Address {
         matches!(self, Self::Unix(_))
     }
 
-    /// Resolves the name into socket addresses; a Unix socket has exactly one.
+    /// Resolves the name into socket addresses. A Unix socket has exactly one address.
     pub(super) fn resolve(&self) -> Result<Vec<Endpoint>> {
         match self {
             Self::Unix(path) => {
@@ -102,8 +102,8 @@ impl Endpoint {
         }
     }
 
-    /// Opens a connected socket in blocking mode, with `TCP_NODELAY` for TCP. If `relay` is given, the connection goes
-    /// through that relay, but errors are reported as on a direct connection.
+    /// Opens a connected socket in blocking mode. A TCP socket has `TCP_NODELAY`. If `relay` is given, the connection
+    /// goes through that relay. Errors are still reported as on a direct connection.
     pub(super) fn open(
         &self,
         relay: Option<&RelayAddress>,
@@ -118,7 +118,7 @@ impl Endpoint {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Err(gone("it has ended".into())),
             reached => reached?,
         };
-        // The new socket's buffer has room for the few bytes.
+        // The few bytes fit into the buffer of a new socket, so sending does not wait.
         send(&fd, &preface::written(&token, self), SendFlags::NOSIGNAL)?;
         let (mut answer, mut filled) = ([0; ANSWER_BYTES], 0);
         while filled < ANSWER_BYTES {
@@ -168,8 +168,8 @@ impl Endpoint {
         }
     }
 
-    /// Opens a socket in nonblocking mode and starts to connect it, with `TCP_NODELAY` and keepalive for TCP. Returns
-    /// whether the socket is connected already. A Unix socket with a full backlog returns the error `AGAIN`.
+    /// Opens a socket in nonblocking mode and starts to connect it. A TCP socket has `TCP_NODELAY` and keepalive.
+    /// Returns whether the socket is connected already. A Unix socket with a full backlog returns the error `AGAIN`.
     pub(crate) fn begin(&self) -> rustix::io::Result<(OwnedFd, bool)> {
         let family = match self {
             Self::Unix(_) => AddressFamily::UNIX,

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Address of a relay that delays connections (`relay`). The server's own address still decides whether TLS is used,
-/// which name its certificate must have, and whether a password may be sent.
+/// Address of a relay that delays connections (`relay`). Decisions about security do not depend on the relay: TLS, the
+/// name in the certificate and the sending of passwords follow the server's own address.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelayAddress {
@@ -37,12 +37,13 @@ pub struct PostgresConnection {
     /// A value of libpq's `sslmode`: `disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`.
     #[serde(default = "prefer")]
     pub sslmode: String,
-    /// PEM file of trusted roots; None for the roots of the system.
+    /// PEM file of trusted roots. None means the roots of the system.
     #[serde(default)]
     pub sslrootcert: Option<String>,
-    /// PEM file of the client's certificate; None for no certificate. The next field is the file of its key.
+    /// PEM file of the client's certificate. None for no certificate.
     #[serde(default)]
     pub sslcert: Option<String>,
+    /// PEM file of the key of the client's certificate.
     #[serde(default)]
     pub sslkey: Option<String>,
     /// How TLS starts: `postgres` requests TLS first, and `direct` starts it immediately.
@@ -54,16 +55,17 @@ pub struct PostgresConnection {
     /// Channel binding of the authentication: `disable`, `prefer` or `require`.
     #[serde(default = "prefer")]
     pub channel_binding: String,
-    /// Accepted authentication methods, or rejected ones if prefixed with `!`, separated by commas; empty accepts any.
+    /// Authentication methods, separated by commas. Only these methods are accepted. Methods prefixed with `!` are
+    /// rejected, and all others are accepted. An empty text accepts any method.
     #[serde(default)]
     pub require_auth: String,
     /// Run-time parameters sent at startup, e.g. `application_name`.
     #[serde(default)]
     pub options: Vec<(String, String)>,
-    /// Time limit in seconds for connecting, TLS and authentication together, per address.
+    /// Time limit in seconds for connecting to one address. It includes TLS and authentication.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
-    /// Relay through which to connect; None to connect directly.
+    /// Relay through which to connect. None means a direct connection.
     #[serde(default)]
     pub relay: Option<RelayAddress>,
 }
@@ -87,13 +89,13 @@ impl std::fmt::Debug for PostgresConnection {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MysqlConnection {
-    /// Path of the server's Unix socket; None to use `host` and `port`.
+    /// Path of the server's Unix socket. None means that `host` and `port` are used.
     #[serde(default)]
     pub socket: Option<String>,
     pub host: String,
     pub port: u16,
     pub user: String,
-    /// Default database; empty for none.
+    /// Default database. Empty for none.
     #[serde(default)]
     pub database: String,
     #[serde(default)]
@@ -101,7 +103,7 @@ pub struct MysqlConnection {
     /// A value of libpq's `sslmode`. A connection over a Unix socket never uses TLS.
     #[serde(default = "prefer")]
     pub tls: String,
-    /// PEM file of trusted roots; None for the roots of the system.
+    /// PEM file of trusted roots. None means the roots of the system.
     #[serde(default)]
     pub tls_ca: Option<String>,
     /// Statements without results that run once on every connection, e.g. `SET SESSION …`.
@@ -110,10 +112,10 @@ pub struct MysqlConnection {
     /// Name under which the server shows the connection (`program_name` in `session_connect_attrs`).
     #[serde(skip, default = "ironbench")]
     pub program: String,
-    /// Time limit in seconds for connecting, TLS and authentication together, per address.
+    /// Time limit in seconds for connecting to one address. It includes TLS and authentication.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
-    /// Relay through which to connect; None to connect directly.
+    /// Relay through which to connect. None means a direct connection.
     #[serde(default)]
     pub relay: Option<RelayAddress>,
 }
@@ -131,7 +133,7 @@ impl std::fmt::Debug for MysqlConnection {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LdapConnection {
-    /// Path of the server's Unix socket; None to use `host` and `port`.
+    /// Path of the server's Unix socket. None means that `host` and `port` are used.
     #[serde(default)]
     pub socket: Option<String>,
     pub host: String,
@@ -140,7 +142,7 @@ pub struct LdapConnection {
     pub ldaps: bool,
     /// A value of libpq's `sslmode`. A connection over a Unix socket never uses TLS.
     pub tls: String,
-    /// PEM file of trusted roots; None for the roots of the system.
+    /// PEM file of trusted roots. None means the roots of the system.
     #[serde(default)]
     pub tls_ca: Option<String>,
     /// Suffix for DNs that end with a comma.
@@ -156,10 +158,10 @@ pub struct LdapConnection {
     /// Whether the user allows sending the password over plain TCP.
     #[serde(default)]
     pub password_in_clear: bool,
-    /// Time limit in seconds for connecting, TLS and authentication together, per address.
+    /// Time limit in seconds for connecting to one address. It includes TLS and authentication.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
-    /// Relay through which to connect; None to connect directly.
+    /// Relay through which to connect. None means a direct connection.
     #[serde(default)]
     pub relay: Option<RelayAddress>,
 }
@@ -173,7 +175,8 @@ impl std::fmt::Debug for LdapConnection {
     }
 }
 
-/// A server of any kind. When the settings are read, a required field that the other kinds lack determines the kind.
+/// A server of any kind. The settings do not name the kind. It is determined by a required field that the other kinds
+/// do not have.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Server {

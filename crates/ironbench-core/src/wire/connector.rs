@@ -35,8 +35,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Connected<P: ServerProtocol> {
     pub stream: Stream,
-    /// Bytes that the server sent after its last reply. There are almost never any. They must be parsed before further
-    /// bytes.
+    /// Bytes that the server sent after its last reply, which is rare. They must be parsed before bytes that are read
+    /// later.
     pub unread: Vec<u8>,
     pub state: P::State,
     pub(super) counter: P::Counter,
@@ -44,7 +44,7 @@ pub struct Connected<P: ServerProtocol> {
 }
 
 impl<P: ServerProtocol> Connected<P> {
-    /// Returns an object that cancels the session's statement; None if the protocol has no such request.
+    /// Returns an object that cancels the session's statement. Returns None if the protocol has no such request.
     pub fn canceller(&self) -> Option<Cancel<P>> {
         self.connector.canceller(&self.state, self.stream.is_tls())
     }
@@ -56,7 +56,7 @@ pub struct Opened<G> {
     pub stream: Stream,
     /// What the server sent before the log-in.
     pub greeting: G,
-    /// Whether the password itself may be sent over the connection.
+    /// Whether the connection is secure enough to send the password itself.
     pub carries_passwords: bool,
     pub is_unix: bool,
 }
@@ -74,7 +74,7 @@ pub struct Connector<P: ServerProtocol> {
     pub(super) settings: Arc<P::Settings>,
     address: Address,
     pub(super) mode: Mode,
-    /// TLS configuration; None without TLS.
+    /// TLS configuration. None without TLS.
     config: Option<Arc<ClientConfig>>,
 }
 
@@ -110,7 +110,7 @@ impl<P: ServerProtocol> Connector<P> {
         format!("{} at {}", P::NAMES.server, self.address)
     }
 
-    /// Returns the TLS configuration; None without TLS.
+    /// Returns the TLS configuration. Returns None without TLS.
     pub(super) fn tls(&self) -> Option<&Arc<ClientConfig>> {
         self.config.as_ref()
     }
@@ -130,14 +130,14 @@ impl<P: ServerProtocol> Connector<P> {
         self.connect_unless(Some(&wish))
     }
 
-    /// Does the same as `connect`, but fails soon after `wish` becomes true.
+    /// Does the same as `connect`, but fails soon after `wish` returns true.
     pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected<P>> {
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in self.address.resolve()? {
             match P::enter(self, &self.attempt(&endpoint, wish)) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(self.cannot_connect(fault)),
-                // Another address is tried only if this one cannot be reached.
+                // The next address is tried only if this one cannot be reached.
                 Err(fault @ Fault::Io(_)) => last = fault,
                 Err(fault) => return Err(self.cannot_connect(fault)),
             }
@@ -145,11 +145,11 @@ impl<P: ServerProtocol> Connector<P> {
         Err(self.cannot_connect(last))
     }
 
-    /// Connects, with TLS if the settings require it, but does not log in. A proxy does so for clients that log in
-    /// themselves.
+    /// Connects without logging in. Uses TLS if the settings require it. A proxy calls this function for clients that
+    /// log in themselves.
     ///
     /// # Errors
-    /// As those of `connect`.
+    /// The errors of `connect`.
     pub fn open_only(&self) -> Result<Opened<P::Greeting>> {
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in self.address.resolve()? {
@@ -208,8 +208,8 @@ impl<P: ServerProtocol> Connector<P> {
         self.address.resolve().map_or(true, |found| answers(found.iter().map(wait)))
     }
 
-    /// Tries again without TLS after a failure of TLS. With `prefer`, a server that offers TLS but rejects the client
-    /// over TLS may accept the client without TLS. The attempt fails if the client rejects the server's certificate,
+    /// Tries again without TLS if TLS failed in the mode `prefer`. A server may offer TLS, reject the client over TLS,
+    /// and accept the client without TLS. There is no second attempt if the client rejected the server's certificate,
     /// because encryption must not be dropped silently.
     pub(super) fn or_without_tls(
         &self,
@@ -271,8 +271,8 @@ impl<P: ServerProtocol> Connector<P> {
         Ok(channel)
     }
 
-    /// Returns an object that cancels the statement of a session; None if the protocol has no such request. The request
-    /// uses TLS only if the session does.
+    /// Returns an object that cancels the statement of a session. Returns None if the protocol has no such request. The
+    /// request uses TLS only if the session does.
     pub(super) fn canceller(&self, state: &P::State, over_tls: bool) -> Option<Cancel<P>> {
         let key = P::cancel_key(state)?;
         let config = self.config.clone().filter(|_| over_tls);

@@ -14,8 +14,8 @@ use crate::Result;
 /// Time limit for a server to end a cancelled statement.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A function that returns whether the caller wants the wait to end. It is shared, because a connection may be tried at
-/// several addresses.
+/// A function that returns whether the caller wants the wait to end. It is shared, because several addresses may be
+/// tried for one connection.
 pub type Wish = Arc<Mutex<dyn FnMut() -> bool + Send>>;
 
 pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
@@ -28,7 +28,8 @@ pub type Cancelling = Box<dyn Fn() -> Result<()> + Send>;
 /// A function that returns whether the server answers a new connection in time.
 pub type Probe = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Whether connection attempts show that a server is responsive: at least one was answered, or none timed out.
+/// Whether connection attempts show that a server responds. It does if at least one attempt was answered, or if none
+/// timed out.
 pub(super) fn answers<P: ServerProtocol>(tries: impl Iterator<Item = std::result::Result<(), Fault<P>>>) -> bool {
     let mut waited_in_vain = false;
     for one in tries {
@@ -40,11 +41,11 @@ pub(super) fn answers<P: ServerProtocol>(tries: impl Iterator<Item = std::result
     !waited_in_vain
 }
 
-/// A watch that distinguishes a hung server from a busy server. A statement may run for hours without sending a byte.
-/// But if the server does not answer a new connection either, the wait ends.
+/// Distinguishes a hung server from a busy server. A busy server may run a statement for hours without sending a byte,
+/// but it still answers a new connection. If the server does not answer a new connection either, the wait ends.
 struct Watch {
     probe: Probe,
-    /// Time after which the server is probed if no byte has arrived.
+    /// Time without a received byte after which the server is probed.
     silence: Duration,
     heard: Instant,
     probing: Option<JoinHandle<bool>>,
@@ -79,7 +80,8 @@ impl Watch {
 
 pub struct Interrupt {
     wish: Wish,
-    /// Cancels the statement. None while connecting: no statement runs then, and an interrupt only ends the wait.
+    /// Cancels the statement. None while connecting, because no statement runs then. An interrupt then only ends the
+    /// wait.
     cancel: Option<Cancelling>,
     sent: Option<Instant>,
     watch: Option<Watch>,
@@ -90,25 +92,26 @@ impl Interrupt {
         Self { wish, cancel, sent: None, watch: None }
     }
 
-    /// Forgets an interrupt of the previous statement, when a new statement starts.
+    /// Called when a new statement starts. Forgets an interrupt of the previous statement.
     pub fn rearm(&mut self) {
         self.sent = None;
         self.heard();
     }
 
-    /// Makes waits fail with `TimedOut` if the server sends nothing for `silence` and `probe` then fails.
+    /// Makes waits fail with `TimedOut` if the server hangs. It hangs if it sends nothing for `silence` and `probe`
+    /// then fails.
     pub fn watch(&mut self, silence: Duration, probe: Probe) {
         self.watch = Some(Watch { probe, silence, heard: Instant::now(), probing: None });
     }
 
-    /// Notes that the server has sent or accepted bytes.
+    /// Called when the server has sent or accepted bytes.
     pub fn heard(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.heard();
         }
     }
 
-    /// Checks whether the statement should end, and cancels the statement if so.
+    /// Checks whether the statement should end. If so, cancels the statement.
     pub fn check(&mut self) -> io::Result<()> {
         if let Some(watch) = &mut self.watch {
             watch.check()?;
@@ -139,7 +142,7 @@ mod tests {
         interrupt
     }
 
-    /// Returns the first error of a thousand checks.
+    /// Checks up to a thousand times. Returns the first error.
     fn checked(interrupt: &mut Interrupt) -> Option<io::ErrorKind> {
         (0..1000).find_map(|_| {
             thread::sleep(Duration::from_micros(100));

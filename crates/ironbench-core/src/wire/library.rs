@@ -1,5 +1,5 @@
-//! Blocking connections. A call returns when its work is done, whether the engine's own library or a driver does the
-//! work.
+//! Blocking connections. The work is done by the engine's own library or by a driver. In both cases, a call returns
+//! when its work is done.
 
 use std::borrow::Cow;
 
@@ -25,12 +25,12 @@ pub trait Library {
         "blocking"
     }
 
-    /// Whether the connection goes to a server, so that it can be lost while the server runs.
+    /// Whether the connection goes to a server. Such a connection can be lost while the server runs.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Runs the client's whole work, including the times in which it waits.
+    /// Runs `work`, which is the client's whole work. It includes the times in which the client waits.
     fn within<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         work(self)
     }
@@ -51,7 +51,7 @@ pub enum Parameter<'a> {
 }
 
 impl<'a> Parameter<'a> {
-    /// Converts `text` to a number if the number would be written exactly like `text`. For example, `007` stays text.
+    /// Converts `text` to a number if a number would be written in exactly this way. For example, `007` stays text.
     pub fn of_text(text: &'a str) -> Self {
         if let Ok(integer) = text.parse::<i64>()
             && integer.to_string() == text
@@ -73,8 +73,8 @@ impl<'a> Parameter<'a> {
 pub struct Answer {
     /// Number of rows of the last statement.
     pub rows: u64,
-    /// Names and values of columns. With `\gset`, they are the columns of the last row. With `\aset`, they are the
-    /// columns of the last row of each statement that returned any.
+    /// Names and values of result columns. With `\gset`, they come from the last row. With `\aset`, they come from the
+    /// last row of each statement that returned rows.
     pub gathered: Vec<(String, Option<String>)>,
 }
 

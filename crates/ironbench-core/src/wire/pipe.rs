@@ -1,7 +1,8 @@
-//! A blocking byte stream over a plain or TLS socket, from which a protocol cuts its messages.
+//! A blocking byte stream over a plain or TLS socket. A protocol cuts its messages from this stream.
 //!
 //! Only `poll` waits, always for both directions. Otherwise a client that writes a COPY and a server that sends notices
-//! could wait for each other forever. Socket calls use `MSG_DONTWAIT`, so the descriptor's own mode does not matter.
+//! could wait for each other forever. Socket calls use `MSG_DONTWAIT`, so it does not matter whether the descriptor is
+//! in blocking mode.
 
 use std::{
     io::{self, Read, Write},
@@ -24,8 +25,8 @@ pub(super) const TICK: Duration = Duration::from_millis(100);
 /// the server announces a length.
 const READ_SIZE: usize = 64 * 1024;
 
-/// Maximum number of bytes that may arrive while a message is being sent (mostly notices). A server that sends without
-/// reading could otherwise fill the memory.
+/// Maximum number of bytes that may arrive while a message is being sent. These bytes are mostly notices. Without a
+/// limit, a server that sends without reading could fill the memory.
 const MOST_MEANWHILE: usize = 16 << 20;
 const LARGEST_PIECE: usize = 1 << 20;
 
@@ -71,8 +72,8 @@ impl Input {
         &self.bytes[self.start..self.end]
     }
 
-    /// Returns free space for at least `READ_SIZE` bytes. For an incomplete message, the free space is at least as
-    /// large as the part that has arrived.
+    /// Returns free space of at least `READ_SIZE` bytes. If a part of a message has arrived, the free space is at least
+    /// as large as that part.
     fn room(&mut self) -> &mut [u8] {
         if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
@@ -125,8 +126,8 @@ impl Pipe {
         self.input.unread()
     }
 
-    /// Reads only the one-byte answer to SSLRequest.
-    /// The next byte belongs to TLS, so that injected plain text cannot be taken for a message (CVE-2021-23222).
+    /// Reads the one-byte answer to SSLRequest, and no further byte. The next byte belongs to TLS. Injected plain text
+    /// is therefore not taken for a message (CVE-2021-23222).
     pub fn read_byte(&mut self) -> io::Result<u8> {
         let mut byte = [0];
         loop {
@@ -188,8 +189,8 @@ impl Pipe {
         Ok(())
     }
 
-    /// Sends as much as the socket accepts, after waiting until it accepts something. Also reads the bytes that arrive
-    /// during the wait.
+    /// Waits until the socket accepts bytes, and sends as many as it accepts. Bytes that arrive during the wait are
+    /// read.
     fn send_some(&mut self, data: &[u8], mut tls: Option<&mut ClientConnection>) -> io::Result<usize> {
         loop {
             match send(&self.fd, data, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {

@@ -15,11 +15,11 @@ use crate::{Kind, Result};
 
 /// Names of a protocol and its servers in messages.
 pub struct Names {
-    /// The kind of server, before its address.
+    /// The kind of server. In messages, it precedes the address.
     pub server: &'static str,
     /// The programs that use the protocol.
     pub products: &'static str,
-    /// The form in which users write the server's address.
+    /// How users write the server's address.
     pub place: &'static str,
     /// Hint for a server without the TLS that the user requires.
     pub no_tls: &'static str,
@@ -37,7 +37,8 @@ pub struct Target<'a> {
 /// A server's answer to a request for TLS.
 pub enum TlsAnswer {
     Accepted,
-    /// The server does not support TLS. The text is a colon and the server's reason, or empty if it gave none.
+    /// The server does not support TLS. The text is a colon and the server's reason. It is empty if the server gave no
+    /// reason.
     Refused(String),
 }
 
@@ -55,12 +56,12 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
 
     type Settings: Debug + Clone + Send + Sync;
     type Message<'a>;
-    /// Number of the last message; `()` in protocols that do not number messages.
+    /// Number of the last message. `()` in protocols that do not number messages.
     type Counter: Debug + Copy + Default + Send;
     /// A reason why received bytes are not a message.
     type Malformed: std::error::Error + Send + Sync + 'static;
     type ServerError: Debug + Display;
-    /// The message with which the server starts; `()` if the client sends first.
+    /// The server's first message. `()` if the client sends first.
     type Greeting;
     /// State of a session on the client's side.
     type State: Debug + Send;
@@ -83,7 +84,7 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
         Self::enter(connector, attempt).map(drop)
     }
 
-    /// Returns the next complete message and advances `input` past it. `None` means that `input` contains no complete
+    /// Returns the next complete message and advances `input` past it. Returns None if `input` contains no complete
     /// message.
     fn cut<'a>(
         counter: &mut Self::Counter,
@@ -110,7 +111,7 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
         security: Security,
     ) -> std::result::Result<Self::State, Fault<Self>>;
 
-    /// Returns the key for cancelling the session's statement; None if the protocol has no such request.
+    /// Returns the key for cancelling the session's statement. Returns None if the protocol has no such request.
     fn cancel_key(state: &Self::State) -> Option<Self::CancelKey>;
 
     /// Cancels the statement of the session with `key` over a new connection.
@@ -122,9 +123,9 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
 
     fn codes(error: &Self::ServerError) -> Codes<'_>;
 
-    /// Returns the kind of the error of a refused connection (input or failure), and a hint.
+    /// Returns the kind of error and a hint for a connection that the server refused.
     fn admission(error: &Self::ServerError) -> (Kind, &str);
 
-    /// Names the user in the message about a refused connection, such as `, user NAME`.
+    /// Returns the user for the message about a refused connection, such as `, user NAME`.
     fn user(settings: &Self::Settings) -> String;
 }

@@ -27,7 +27,7 @@ pub(super) fn too_much() -> Error {
 pub struct Rows {
     columns: Vec<String>,
     text: String,
-    /// Position in `text` where each value ends, row by row; `NULL` marks a null value.
+    /// Position in `text` where each value ends. The values are stored row by row. `NULL` marks a null value.
     ends: Vec<usize>,
     starts: Vec<usize>,
     width: usize,
@@ -48,7 +48,7 @@ impl Rows {
         Self { width, only_counted: true, ..Self::default() }
     }
 
-    /// Creates an empty result for the next statement. It keeps its rows or only counts them, as this result does.
+    /// Creates an empty result for the next statement. Like this result, it keeps its rows or only counts them.
     pub(super) fn following(&self, columns: Vec<String>) -> Self {
         if self.only_counted { Self::counted(columns.len()) } else { Self::new(columns) }
     }
@@ -68,7 +68,8 @@ impl Rows {
             match field? {
                 None => self.ends.push(NULL),
                 Some(value) => {
-                    // The text is UTF-8 as requested, except from databases that store bytes unchecked (SQL_ASCII).
+                    // The server sends UTF-8, as requested. Only a database that stores bytes unchecked (SQL_ASCII) may
+                    // send other bytes.
                     self.text.push_str(&String::from_utf8_lossy(value));
                     self.ends.push(self.text.len());
                 }
@@ -78,7 +79,7 @@ impl Rows {
             return Ok(Pushed::Misfit);
         }
         self.count += 1;
-        // The consumer of the rows needs memory even for rows without columns.
+        // Rows without columns also count, because the consumer of the rows needs memory for each row.
         let taken = self.text.len() + (self.starts.len() + self.ends.len() + self.count) * size_of::<usize>();
         Ok(if taken > MOST { Pushed::TooMuch } else { Pushed::Taken })
     }
@@ -106,7 +107,7 @@ impl Rows {
         self.count == 0
     }
 
-    /// Returns the value in `row` and `column`; None for NULL.
+    /// Returns the value in `row` and `column`. Returns None for NULL.
     pub fn get(&self, row: usize, column: usize) -> Option<&str> {
         assert!(column < self.width, "column {column} of {}", self.width);
         let index = row * self.width + column;

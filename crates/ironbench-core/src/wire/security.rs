@@ -1,11 +1,14 @@
 //! Decides which secret may be sent over which channel, for all protocols.
 //!
 //! A proof of the password by challenge-response may be sent over any channel. Such methods are SCRAM, MD5,
-//! `mysql_native_password`, `caching_sha2_password` and Ed25519. The password itself may be sent only over a trusted
-//! channel. Methods that send it are PostgreSQL's `password`, a full `caching_sha2_password`, and LDAP's simple bind
-//! and PLAIN. Trusted channels are TLS with a verified certificate, a Unix socket, and loopback, where only local
-//! programs can listen. The user may accept less. With `require`, any certificate is sufficient. Protocols that support
-//! plain TCP have a setting that accepts plain TCP.
+//! `mysql_native_password`, `caching_sha2_password` and Ed25519.
+//!
+//! Other methods send the password itself: PostgreSQL's `password`, the full authentication of `caching_sha2_password`,
+//! and LDAP's simple bind and PLAIN. The password may be sent only over a trusted channel. Trusted channels are TLS
+//! with a verified certificate, a Unix socket, and loopback, where only local programs can listen.
+//!
+//! The user may accept less. With `require`, any certificate is sufficient. Protocols that support plain TCP have a
+//! setting that accepts plain TCP.
 
 use super::{address::Endpoint, tls::Mode};
 use crate::{Error, Result};
@@ -22,8 +25,8 @@ pub enum Security {
 }
 
 impl Security {
-    /// Returns the security of a connection to `endpoint`. `tls`: whether the connection is encrypted, with its
-    /// certificate checked according to `mode`.
+    /// Returns the security of a connection to `endpoint`. If `tls`, the connection is encrypted and its certificate
+    /// was checked according to `mode`.
     pub(super) fn of(endpoint: &Endpoint, tls: bool, mode: Mode) -> Self {
         if endpoint.is_local() || (tls && mode.verifies()) {
             Self::Trusted

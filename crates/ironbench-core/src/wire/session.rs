@@ -43,14 +43,14 @@ pub trait SessionProtocol: ServerProtocol {
     /// The engine's word for a request in messages.
     const REQUEST: &'static str = "statement";
 
-    /// Data of a sent request that are needed to read its reply; `()` if none are needed.
+    /// Data about a sent request that are needed to read its reply. `()` if none are needed.
     type Request;
 
     /// Appends the request of `sql` to the output.
     fn request(session: &mut Session<Self>, sql: &str) -> Result<Self::Request>;
 
-    /// Handles the messages that have arrived since the last reply. A message that could be mistaken for the next reply
-    /// is an error.
+    /// Handles the messages that have arrived since the last reply. Fails if a message could be mistaken for the next
+    /// reply.
     fn take_unasked(_: &mut Session<Self>) -> std::result::Result<(), Fault<Self>> {
         Ok(())
     }
@@ -64,17 +64,17 @@ pub trait SessionProtocol: ServerProtocol {
     /// Appends the message that ends a session.
     fn terminate(output: &mut Vec<u8>);
 
-    /// Returns, and removes, the error in which the server announced that it would close the connection.
+    /// Returns and removes the error in which the server announced that it would close the connection.
     fn last_words(_: &mut Self::State) -> Option<Box<Self::ServerError>> {
         None
     }
 
-    /// Returns the codes in the message about a connection that the server ended with this error.
+    /// Returns the codes to report when the server has ended the connection with this error.
     fn codes_when_ended(error: &Self::ServerError) -> Codes<'_> {
         Self::codes(error)
     }
 
-    /// Returns the hint for a connection that the server ended with this error.
+    /// Returns the hint to report when the server has ended the connection with this error.
     fn hint_when_ended(_: &Self::ServerError) -> &'static str {
         SEE_LOG
     }
@@ -104,8 +104,8 @@ impl<P: SessionProtocol> fmt::Debug for Session<P> {
 }
 
 impl<P: SessionProtocol> Session<P> {
-    /// Connects a session. `wish` is called while connecting, and ten times per second while a statement runs. When
-    /// it returns true, the statement is cancelled. For errors see [`Connector::connect`].
+    /// Connects a session. `wish` is called while connecting, and ten times per second while a statement runs. When it
+    /// returns true, connecting fails or the statement is cancelled. For errors see [`Connector::connect`].
     pub fn open(connector: &Connector<P>, wish: Wish) -> Result<Self> {
         let wish = interrupt::wish(wish);
         let Connected { stream, unread, state, counter, connector } = connector.connect_unless(Some(&wish))?;
@@ -116,8 +116,8 @@ impl<P: SessionProtocol> Session<P> {
         Ok(session)
     }
 
-    /// Makes statements also fail if the server is silent for `silence` and then does not answer a new connection. Such
-    /// a server hangs, or its machine is gone without closing the connection.
+    /// Makes statements also fail if the server hangs or its machine is gone without closing the connection. This is
+    /// assumed if the server sends nothing for `silence` and then does not answer a new connection.
     pub fn give_up_when_frozen(&mut self, silence: Duration) {
         let connector = self.connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
@@ -134,14 +134,14 @@ impl<P: SessionProtocol> Session<P> {
         self.channel.tls.is_some()
     }
 
-    /// Returns an object that can cancel this session's statement from any thread; None if the protocol has no request
-    /// for that.
+    /// Returns an object that can cancel this session's statement from any thread. Returns None if the protocol has no
+    /// such request.
     pub fn canceller(&self) -> Option<Cancel<P>> {
         self.connector.canceller(&self.state, self.is_tls())
     }
 
-    /// Returns how many transactions the server has committed for this session, not counting the transaction at the
-    /// start of the session; 0 if the protocol does not show that.
+    /// Returns how many transactions the server has committed for this session. The transaction at the start of the
+    /// session is not counted. Returns 0 if the protocol does not show commits.
     pub fn commits(&self) -> u64 {
         P::commits(&self.state)
     }
@@ -197,8 +197,8 @@ impl<P: SessionProtocol> Session<P> {
         let Err(error) = self.channel.flush() else {
             return Ok(request);
         };
-        // If the server has ended the session, its explanation can still be read. A wait that cannot be cancelled could
-        // last forever.
+        // If the server has ended the session, its explanation can still be read. This is not tried if the wait cannot
+        // be cancelled, because it could last forever.
         let explanation = self.canceller().and_then(|_| P::collect(self, sql, &request, Outcome::default()).err());
         self.lost = true;
         Err(explanation.unwrap_or_else(|| self.lose(error.into(), sql)))

@@ -27,7 +27,7 @@ pub struct Wanted<'a> {
     pub mode: &'a str,
     /// The name that must be in the server's certificate.
     pub host: &'a str,
-    /// PEM file of trusted roots; None for the roots of the system.
+    /// PEM file of trusted roots. None means the roots of the system.
     pub roots: Option<&'a str>,
     /// PEM files of the client's certificate and key.
     pub identity: Option<(&'a str, &'a str)>,
@@ -74,8 +74,8 @@ impl Mode {
     }
 }
 
-/// Creates the TLS configuration of a connection, once for all its sockets, because reading the system's roots takes
-/// milliseconds.
+/// Creates the TLS configuration for all sockets of a connection. It is created only once, because reading the system's
+/// roots takes milliseconds.
 pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let roots = if mode.verifies() { roots(wanted)? } else { Vec::new() };
@@ -100,7 +100,7 @@ pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>
     };
     config.enable_sni = wanted.sni;
     config.alpn_protocols = protocol.into_iter().map(<[u8]>::to_vec).collect();
-    // Session tickets are off. PostgreSQL issues none, and every connection should cost as much as a first one.
+    // Session tickets are not used. PostgreSQL issues none, and every connection should cost as much as the first one.
     config.resumption = Resumption::disabled();
     Ok(Arc::new(config))
 }
@@ -112,7 +112,8 @@ pub(super) fn client(config: &Arc<ClientConfig>, host: &str) -> Result<ClientCon
     ClientConnection::new(config.clone(), name).map_err(|error| unusable(format!("TLS cannot be set up: {error}")))
 }
 
-/// Returns the trusted roots from a file, or the roots of the system if there is no file or libpq's value `system`.
+/// Returns the trusted roots from a file. Returns the roots of the system if no file is given or the file is libpq's
+/// value `system`.
 fn roots(wanted: &Wanted) -> Result<Vec<CertificateDer<'static>>> {
     let word = wanted.words.roots;
     let Some(file) = wanted.roots.filter(|&file| file != "system") else {
@@ -173,7 +174,7 @@ fn version_1_key(certificate: &[u8]) -> Option<SubjectPublicKeyInfoDer<'_>> {
 #[derive(Debug)]
 struct Verifier {
     mode: Mode,
-    /// Verifier of the certificate chain; None without verification.
+    /// Verifier of the certificate chain. None if nothing is verified.
     chain: Option<Arc<WebPkiServerVerifier>>,
     roots: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
@@ -217,7 +218,7 @@ impl ServerCertVerifier for Verifier {
         if version_1_key(end_entity).is_some() {
             return Err(of_version_1());
         }
-        // webpki checks the name last, so an error that is not about the name is about the chain.
+        // webpki checks the name last. An error that is not about the name is therefore about the chain.
         let error = match chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             Ok(_) => return trusted,
             Err(error) => error,
@@ -271,9 +272,9 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Returns `tls-server-end-point` (RFC 5929), a digest of the server's certificate computed with the hash function of
-/// its signature. SHA-256 replaces older hashes. Returns None for SHA-512 and unknown signatures, for which SCRAM works
-/// without channel binding.
+/// Returns `tls-server-end-point` (RFC 5929), which binds SCRAM to the TLS connection. It is a digest of the server's
+/// certificate, computed with the hash function of the certificate's signature. SHA-256 replaces older hash functions.
+/// Returns None for SHA-512 and unknown signatures. SCRAM then works without channel binding.
 pub(super) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     let certificate = tls.peer_certificates()?.first()?;
     let suite = match signature_hash(certificate)? {

@@ -50,12 +50,12 @@ const WAY_OUT: &str = "use tls=verify-full, ldaps:// or mechanism=SCRAM-SHA-256;
 
 const SCRAM: &str = "SCRAM-SHA-256";
 
-/// The bind of the connection's own user, sent again after a bind as another user.
+/// The bind request of the connection's own user. It is sent again after a bind as another user.
 #[derive(Debug)]
 pub struct OwnBind {
     value: Vec<u8>,
-    /// Whether the connection's own user is anonymous. If so, a failed bind as another user already restores the
-    /// anonymous state (RFC 4513, 4).
+    /// Whether the connection's own user is anonymous. A failed bind also makes the connection anonymous (RFC 4513, 4),
+    /// so it restores this user too.
     anonymous: bool,
 }
 
@@ -86,7 +86,7 @@ impl OwnBind {
         message::request(out, id, op::BIND, &self.value);
     }
 
-    /// Returns an error if the connection is not bound as its own user again.
+    /// Returns an error unless the connection is bound as its own user again.
     pub fn answered(&self, done: &Done) -> std::result::Result<(), String> {
         if done.code == code::SUCCESS || self.anonymous {
             return Ok(());
@@ -210,12 +210,13 @@ impl<'a> Scram<'a> {
         format!("n={},r={}", self.user, self.nonce)
     }
 
-    /// Returns the first message, without channel binding.
+    /// Returns the client's first message, without channel binding.
     fn first(&self) -> String {
         format!("n,,{}", self.bare())
     }
 
-    /// Returns the last message, and the signature with which the server must prove that it knows the password.
+    /// Returns the client's last message. Also returns the signature with which the server must prove that it knows the
+    /// password.
     fn answer(&self, challenge: &[u8]) -> std::result::Result<(String, Vec<u8>), Fault> {
         let challenge = std::str::from_utf8(challenge).map_err(|_| Malformed::Nonsense)?;
         let field = |name: &str| challenge.split(',').find_map(|field| field.strip_prefix(name));
@@ -251,7 +252,7 @@ mod tests {
     use super::*;
     use crate::wire::pipe::Pipe;
 
-    /// Returns what the client sends to a server that accepts any bind.
+    /// Returns what the client sends when it binds at a server that accepts any bind.
     fn sent_to_bind(mechanism: &str, security: Security, least: Security) -> Vec<u8> {
         let text = format!(
             r#"{{"host": "h", "port": 1, "ldaps": false, "tls": "prefer", "mechanism": "{mechanism}", "user": "cn=u",

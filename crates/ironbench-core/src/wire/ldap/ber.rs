@@ -30,8 +30,8 @@ pub fn open(out: &mut Vec<u8>, tag: u8) -> usize {
     out.len()
 }
 
-/// Ends the element whose content begins at `start`.
-/// Content of 128 bytes or more is moved, because its length needs more bytes.
+/// Ends the element whose content begins at `start`. The content is moved if it has 128 bytes or more, because its
+/// length then needs more than one byte.
 #[inline]
 pub fn close(out: &mut Vec<u8>, start: usize) {
     let length = out.len() - start;
@@ -76,8 +76,8 @@ pub fn boolean(out: &mut Vec<u8>, value: bool) {
     out.extend_from_slice(&[tag::BOOLEAN, 1, if value { 0xff } else { 0 }]);
 }
 
-/// Returns where the content of the element at the start of `bytes` begins, and its length.
-/// `None` means that more bytes must arrive.
+/// Returns the position and the length of the content of the first element in `bytes`. Returns None if more bytes must
+/// arrive.
 #[inline]
 pub fn head(bytes: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
     let Some(&first) = bytes.get(1) else { return Ok(None) };

@@ -72,7 +72,7 @@ impl ServerProtocol for Ldap {
         connector.reach(attempt)?.ask_for_tls().map(drop)
     }
 
-    /// Returns the next message. A notice of disconnection is returned as an error.
+    /// Returns the next message. Returns an error for a notice of disconnection.
     fn cut<'a>(_: &mut i32, input: &mut &'a [u8]) -> std::result::Result<Option<Message<'a>>, Fault> {
         match message::next(input)? {
             Some(message) if message.id == 0 => Err(Fault::Server(Box::new(done(message.body)?))),

@@ -27,7 +27,7 @@ pub fn write(filter: &[Part], out: &mut Writer) -> Result<(), String> {
         return Ok(());
     }
     let mut rest = filter;
-    // The parentheses around a single comparison are optional, as in ldapsearch.
+    // A single comparison needs no parentheses, as in ldapsearch.
     if filter.first() != Some(&Part::Byte(b'(')) {
         return item(filter, out);
     }

@@ -6,7 +6,7 @@ use super::ber::{self, tag};
 use super::message::op;
 use super::operation::Verb;
 
-/// Iterates over the records of `text`. Records before a syntax error are returned first.
+/// Iterates over the records of `text`. If there is a syntax error, the records before it are returned first.
 pub struct Records<'a> {
     rest: &'a str,
     /// Number of the next line, from 1.
@@ -25,7 +25,7 @@ type Attribute = (String, Vec<Vec<u8>>);
 pub enum Change {
     /// Attributes in their original order, each with its values.
     Add(Vec<Attribute>),
-    /// Attributes, each with its type of change: a number from RFC 4511 and RFC 4525.
+    /// Changed attributes, each with a number for the type of change (RFC 4511 and RFC 4525).
     Modify(Vec<(u8, Attribute)>),
     Delete,
     Rename {
@@ -40,7 +40,7 @@ impl<'a> Records<'a> {
         Self { rest: text, line: 1 }
     }
 
-    /// Reads a line with its continuations; None at the end.
+    /// Reads a line with its continuations. Returns None at the end.
     fn line(&mut self) -> Option<String> {
         let mut found: Option<String> = None;
         while !self.rest.is_empty() {
@@ -59,7 +59,7 @@ impl<'a> Records<'a> {
         found
     }
 
-    /// Reads the lines of the next record, without comments; None at the end.
+    /// Reads the lines of the next record, without comments. Returns None at the end.
     fn lines(&mut self) -> Option<Vec<String>> {
         let mut lines = Vec::new();
         while let Some(line) = self.line() {

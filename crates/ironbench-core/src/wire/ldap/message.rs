@@ -45,8 +45,8 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
-/// Returns the next complete message, and advances `input` past it.
-/// `None` means that `input` contains no complete message and must be kept.
+/// Returns the next complete message, and advances `input` past it. Returns None if `input` contains no complete
+/// message. The bytes must then be kept.
 #[inline]
 pub fn next<'a>(input: &mut &'a [u8]) -> Result<Option<Message<'a>>, Malformed> {
     match input.first() {
@@ -108,7 +108,7 @@ pub fn done(body: &[u8]) -> Result<Done, Malformed> {
 const REFERRALS: u8 = 0xa3;
 const SASL_CREDENTIALS: u8 = 0x87;
 
-/// Returns the server's SASL credentials; empty if there are none.
+/// Returns the server's SASL credentials. They are empty if the server sent none.
 pub fn sasl_credentials(body: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut reader = Reader(body);
     while !reader.is_empty() {
@@ -119,7 +119,7 @@ pub fn sasl_credentials(body: &[u8]) -> Result<Vec<u8>, Malformed> {
     Ok(Vec::new())
 }
 
-/// Maximum number of addresses in an error message.
+/// Maximum number of a referral's addresses in an error message.
 const MOST_URLS: usize = 10;
 
 /// Returns the addresses in a referral or a reference.
@@ -134,7 +134,7 @@ pub fn urls(body: &[u8]) -> String {
     found.join(" ")
 }
 
-/// Parses an entry: returns its DN, and passes each value with its attribute's name to `take`.
+/// Parses an entry and returns its DN. Calls `take` with the attribute's name and the value, for each value.
 pub fn entry<'a>(body: &'a [u8], mut take: impl FnMut(&'a [u8], &'a [u8])) -> Result<&'a [u8], Malformed> {
     let mut reader = Reader(body);
     let dn = reader.expect(tag::OCTETS)?;

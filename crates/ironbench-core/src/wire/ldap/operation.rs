@@ -76,14 +76,14 @@ impl Verb {
 pub struct Operation {
     pub verb: Verb,
     pieces: Vec<Piece>,
-    /// Whether a search sets a size limit, so that it succeeds with only its first entries.
+    /// Whether a search sets a size limit. Such a search succeeds even if it returns only its first entries.
     limited: bool,
     /// Attributes that a search requests by name.
     pub attributes: Vec<String>,
 }
 
 impl Operation {
-    /// Compiles a line. The error describes what is wrong.
+    /// Compiles a line. The error describes what is wrong with the line.
     pub fn compile(line: &[Text], base: &str) -> Result<Self, String> {
         let parts = trimmed(&scanned(line)?).to_vec();
         let end = parts.iter().position(|part| matches!(part, Part::Byte(byte) if byte.is_ascii_whitespace()));
@@ -213,7 +213,7 @@ impl Operation {
         Ok(())
     }
 
-    /// Appends the request. Returns an error with the slot of a variable if the variable has no value.
+    /// Appends the request. If a variable has no value, the error is the variable's slot.
     #[inline]
     pub fn request(&self, id: i32, variables: &Variables, random: &mut Random, out: &mut Vec<u8>) -> Result<(), Slot> {
         let text = |slot, out: &mut Vec<u8>| variables.write_text(slot, out);
@@ -300,7 +300,7 @@ fn add(dn: &[Part], attributes: &[Vec<Part>], out: &mut Writer) -> Result<(), St
     out.open(op::ADD);
     out.octets(tag::OCTETS, dn)?;
     out.open(tag::SEQUENCE);
-    // The protocol requires the values of one attribute to be grouped.
+    // The protocol requires that all values of an attribute are sent together.
     let mut rest: Vec<(&[Part], &[Part])> = attributes.iter().map(|one| pair(one)).collect::<Result<_, _>>()?;
     while let Some(&(name, _)) = rest.first() {
         out.open(tag::SEQUENCE);
@@ -318,7 +318,7 @@ fn add(dn: &[Part], attributes: &[Vec<Part>], out: &mut Writer) -> Result<(), St
     Ok(())
 }
 
-/// Writes `name=value`. `bare`: whether the value may be missing, in which case the whole attribute is meant.
+/// Writes `name=value`. If `bare`, the value may be missing, which means the whole attribute.
 fn values(text: &[Part], bare: bool, out: &mut Writer) -> Result<(), String> {
     let (name, value) = match pair(text) {
         Ok((name, value)) => (name, Some(value)),

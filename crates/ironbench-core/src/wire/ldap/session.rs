@@ -75,10 +75,11 @@ impl SessionProtocol for Ldap {
         Ok(outcome)
     }
 
-    /// Executes the records of an LDIF, several adds at a time. Returns how many it executed.
+    /// Executes the records of an LDIF text. Several adds are in flight at a time. Returns how many records were
+    /// executed.
     ///
     /// # Errors
-    /// Input: the data are not LDIF. Failure: the server rejected a record; earlier records have taken effect.
+    /// Input: the data are not LDIF. Failure: the server rejected a record. Earlier records have taken effect.
     fn copy_in(session: &mut Session<Self>, _: &str, data: &[u8]) -> Result<u64> {
         let text = std::str::from_utf8(data).map_err(|_| Error::input("LDIF", "is not UTF-8"))?;
         if let Some(interrupt) = session.channel.interrupt.as_mut() {
@@ -97,9 +98,8 @@ impl SessionProtocol for Ldap {
             };
             let dn = String::from_utf8_lossy(&record.dn).into_owned();
             let (name, verb) = (plain(&dn), record.verb());
-            // A server may process several operations of a connection concurrently (RFC 4511, 3.1). Therefore the
-            // addition of an entry waits until its ancestors have been added, and a change waits for everything before
-            // it.
+            // A server may process several operations of a connection concurrently (RFC 4511, 3.1). An add therefore
+            // waits for earlier changes, and for the adds of its ancestors. A change waits for all earlier operations.
             let waits = |one: &Pending| verb != Verb::Add || one.verb != Verb::Add || is_below(&name, &one.name);
             while wrong.is_none() && under_way.iter().any(waits) {
                 session.channel.flush().map_err(|error| session.lose(error.into(), LOADING))?;
@@ -132,7 +132,7 @@ impl SessionProtocol for Ldap {
         wrong.map_or(Ok(done), Err)
     }
 
-    /// Returns no codes: an error with a number would mean that the session stays usable.
+    /// Returns no codes. An error with a number would mean that the session stays usable.
     fn codes_when_ended(_: &Done) -> Codes<'_> {
         Codes { sqlstate: "", number: 0 }
     }
@@ -168,7 +168,7 @@ impl Session<Ldap> {
                     }
                 })?;
                 let values = std::iter::once(Some(dn)).chain(found.iter().map(Option::as_deref));
-                // A row that is only counted may have any number of values.
+                // A row may have the wrong number of values if rows are only counted.
                 match rows.push::<Malformed>(values.map(Ok))? {
                     Pushed::Taken | Pushed::Misfit => Ok(None),
                     Pushed::TooMuch => Err(too_much().into()),
@@ -180,7 +180,7 @@ impl Session<Ldap> {
         }
     }
 
-    /// Waits until one of the requests ends. Returns why it was rejected, or None if it succeeded.
+    /// Waits until one of the requests ends. Returns an error if the server rejected it. Returns None if it succeeded.
     fn answered(&mut self, under_way: &mut VecDeque<Pending>) -> Result<Option<Error>> {
         let (pending, done) = self.next_done(under_way).map_err(|fault| self.lose(fault, LOADING))?;
         let Pending { verb, dn, .. } = pending;
@@ -210,7 +210,7 @@ fn plain(dn: &str) -> String {
     dn.to_lowercase().split(',').map(str::trim_start).collect::<Vec<_>>().join(",")
 }
 
-/// Whether the entry of the first normalised DN is a descendant of the second's.
+/// Whether the entry `name` is a descendant of the entry `above`. Both DNs must be normalised.
 fn is_below(name: &str, above: &str) -> bool {
     name.strip_suffix(above).is_some_and(|rest| rest.ends_with(','))
 }

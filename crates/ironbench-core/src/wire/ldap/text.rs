@@ -20,7 +20,7 @@ pub fn pair(text: &[Part]) -> Result<(&[Part], &[Part]), String> {
     }
 }
 
-/// Completes a DN that ends with a comma.
+/// Completes a DN that ends with a comma by appending `base`.
 pub fn complete(dn: &mut Vec<Part>, base: &str) {
     if dn.last() == Some(&Part::Byte(b',')) {
         if dn.len() == 1 || base.is_empty() {

@@ -1,4 +1,4 @@
-//! Encodes requests as a sequence of pieces, which is built once. Elements without variables are encoded in advance.
+//! Encodes requests. The pieces of a request are built once. Elements without variables are encoded in advance.
 
 use pgbench_script::Slot;
 
@@ -65,7 +65,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Encodes the pieces, which contain no variables.
+    /// Encodes the pieces. They must not contain variables.
     #[cfg(test)]
     pub fn plain(&self) -> Vec<u8> {
         let mut out = Vec::new();
@@ -73,7 +73,7 @@ impl Writer {
         out
     }
 
-    /// Encodes elements without variables as single pieces.
+    /// Combines the pieces of each element without variables into a single piece.
     pub fn folded(self) -> Vec<Piece> {
         let fixed =
             |pieces: &[Piece]| pieces.iter().all(|piece| !matches!(piece, Piece::Variable(_) | Piece::Letters { .. }));
@@ -118,7 +118,8 @@ fn closing(pieces: &[Piece], open: usize) -> usize {
     unreachable!("every element is closed")
 }
 
-/// Writes the pieces. Stops at the first variable for which `variable` returns false.
+/// Writes the pieces. Calls `variable` for each variable. If it returns false, stops and returns the variable as the
+/// error.
 #[inline]
 pub fn write(
     pieces: &[Piece],

@@ -37,7 +37,7 @@ impl Method {
     /// Returns the proof of `password` for a server that sent `nonce`.
     ///
     /// # Errors
-    /// The nonce is shorter than the method requires, so the proof could be looked up in precomputed tables.
+    /// The nonce is shorter than the method requires. The proof could then be looked up in precomputed tables.
     pub fn proof(self, password: &[u8], nonce: &[u8]) -> Result<Vec<u8>, Malformed> {
         let length = if self == Self::Ed25519 { 32 } else { 20 };
         let nonce = nonce.get(..length).ok_or(Malformed::Nonsense)?;
@@ -54,8 +54,8 @@ impl Method {
 /// Maximum number of methods that a server may request in sequence. An account of MariaDB may have several methods.
 const MOST_METHODS: usize = 8;
 
-/// Completes authentication after the proof by `method` has been sent.
-/// The password itself is sent only over a channel of at least `least` security.
+/// Completes the authentication. The proof by `method` must have been sent. The password itself is sent only if the
+/// channel has at least the security `least`.
 pub(super) fn authenticate(
     channel: &mut Channel<Mysql>,
     mut method: Method,
@@ -93,8 +93,8 @@ pub(super) fn authenticate(
     }
 }
 
-/// The hint for a server that asks for a password encrypted with its RSA key. ironbench does not support that, because
-/// the client cannot verify whose key it is.
+/// The hint for a server that asks for the password encrypted with the server's RSA key. ironbench does not support
+/// that, because the client cannot verify whose key it is.
 const WAY_OUT: &str = "use TLS with a verified certificate (tls=verify-full, tls_ca=FILE) or the server's Unix socket; tls=require \
                        encrypts, but accepts any certificate";
 
@@ -139,7 +139,8 @@ mod tests {
         assert_eq!(sent.len(), (MOST_METHODS - 1) * (4 + 20));
     }
 
-    /// Returns what the client sends to a server that asks for the password itself, or the reason why it refuses.
+    /// Runs the authentication at a server that asks for the password itself. Returns whether it succeeded, and what
+    /// the client sent.
     fn asked_for_password(security: Security, least: Security) -> (bool, Vec<u8>) {
         let (client, mut server) = UnixStream::pair().unwrap();
         server.write_all(&[2, 0, 0, 0, head::MORE_DATA, sha2::WANTS_PASSWORD]).unwrap();

@@ -63,14 +63,15 @@ pub struct MysqlState {
 }
 
 impl MysqlState {
-    /// Whether the server omits descriptions of a prepared statement's columns that have not changed.
+    /// Whether the server omits column descriptions of prepared statements if they have not changed.
     pub fn caches_columns(&self) -> bool {
         self.capabilities & can::MARIADB_CACHE_METADATA != 0
     }
 }
 
 impl ServerProtocol for Mysql {
-    /// Whether a server is MySQL or MariaDB is known only after its greeting.
+    /// The names cover both products, because the client knows only after the greeting whether the server is MySQL or
+    /// MariaDB.
     const NAMES: Names = Names {
         server: "MySQL server",
         products: "MySQL or MariaDB",
@@ -164,11 +165,12 @@ impl ServerProtocol for Mysql {
         let MysqlConnection { user, database, password, init, program, .. } = &*connector.settings;
         let encrypted = channel.tls.is_some();
         let capabilities = capabilities(&connector.settings, &greeting) | if encrypted { can::SSL } else { 0 };
-        // Without TLS, the server accepts the password itself only over a Unix socket, not over loopback.
+        // Without TLS, the server accepts the password itself only over a Unix socket. It does not accept it over
+        // loopback.
         let security = if encrypted || connector.address().is_unix() { security } else { Security::Plain };
         let password = password.as_deref().unwrap_or_default().as_bytes();
-        // An unknown method may be the server's default rather than this user's.
-        // If so, the server requests another one.
+        // An unknown method may be the server's default, while this user has another method. The server then requests
+        // the user's method.
         let method = Method::of(greeting.plugin.as_bytes()).unwrap_or(Method::Native);
         let proof = method.proof(password, &greeting.nonce)?;
         let introduction = Introduction { capabilities, user, database, plugin: method.name(), proof: &proof, program };

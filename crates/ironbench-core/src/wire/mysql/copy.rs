@@ -12,8 +12,8 @@ use crate::{Error, Result};
 /// small enough for the second-level cache.
 const FRAME: usize = 64 * 1024;
 
-/// A LOAD DATA in progress. If it is dropped before [`CopyIn::finish`], the connection is closed, because the server
-/// rolls the load back only then.
+/// A LOAD DATA in progress. If it is dropped before [`CopyIn::finish`], the connection is closed. Otherwise the server
+/// would not roll the load back.
 #[derive(Debug)]
 pub struct CopyIn<'a> {
     session: &'a mut Session<Mysql>,
@@ -63,8 +63,9 @@ impl<'a> CopyIn<'a> {
     /// Ends the load. Returns the number of rows loaded.
     ///
     /// # Errors
-    /// Failure: the load failed, or the server warned. With LOCAL, the server truncates values that do not fit and
-    /// skips rows that it cannot store. Loaded rows stay unless a surrounding transaction is rolled back.
+    /// Failure: the load failed, or the server warned. With LOCAL, a warning means that the server truncated values
+    /// that do not fit, or skipped rows that it cannot store. Loaded rows stay unless a surrounding transaction is
+    /// rolled back.
     pub fn finish(mut self) -> Result<u64> {
         self.ship()?;
         self.open = false;

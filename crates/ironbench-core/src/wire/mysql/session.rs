@@ -44,7 +44,8 @@ impl SessionProtocol for Mysql {
         loop {
             match session.answer(&mut outcome) {
                 Ok(Some(Answer::LocalInfile)) => {
-                    // The server requested a file. The client never sends a file at a server's request.
+                    // The server requested a file. The client never sends a file at a server's request, so it sends
+                    // empty data.
                     refused_data = true;
                     session.channel.answer(b"").map_err(|fault| session.lose(fault, sql))?;
                 }
@@ -86,7 +87,8 @@ impl Session<Mysql> {
         self.state.connection_id
     }
 
-    /// Runs a statement in any character set as `run` does, because a dump may contain binary literals.
+    /// Runs a statement as `run` does. The statement may be in any character set, because a dump may contain binary
+    /// literals.
     ///
     /// # Errors
     /// The errors of `query`.
@@ -107,7 +109,7 @@ impl Session<Mysql> {
         }
     }
 
-    /// Reads the reply to one statement, or the request for data. Returns `None` after the last statement.
+    /// Reads the reply to one statement, or a request for data. Returns `None` after the last statement.
     pub(super) fn answer(&mut self, outcome: &mut Outcome) -> std::result::Result<Option<Answer>, Fault> {
         let body = self.channel.next()?;
         let answer = Answer::read(body, false)?;

@@ -60,8 +60,8 @@ pub(super) fn authenticate(
         if matches!(number, code::CLEARTEXT_PASSWORD | code::MD5_PASSWORD | code::SASL)
             && std::mem::replace(&mut asked, true)
         {
-            // Only an attacker would ask for a second proof, or for the password after a proof that the attacker cannot
-            // use.
+            // An honest server asks only once. A second request may come from an attacker who cannot use the proof, and
+            // now wants another proof or the password.
             return Err(Fault::Malformed(Malformed::Nonsense));
         }
         match number {
@@ -123,8 +123,9 @@ impl<'a> Policy<'a> {
         self.methods.contains(&method)
     }
 
-    /// Rejects a server that uses a method that the user does not accept. Must be called before anything that depends
-    /// on the password is sent. `method` is libpq's name. `bound`: whether SCRAM is bound to the TLS connection.
+    /// Rejects a server that uses an authentication method that the user does not accept. Must be called before
+    /// anything that depends on the password is sent. `method` is libpq's name of the method. `bound` is true if SCRAM
+    /// is bound to the TLS connection.
     fn judge(&self, method: &str, bound: bool) -> Result<(), Fault> {
         let listed = self.methods.iter().any(|word| word.trim_start_matches('!') == method);
         let excluding = self.methods.iter().any(|word| word.starts_with('!'));
@@ -144,14 +145,14 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// Chooses the SCRAM variant. The channel binding is either used, or not offered by the server, or not supported by the
-/// client.
+/// Chooses the SCRAM variant. The client also states whether it uses channel binding. If it does not, it states whether
+/// the server does not offer it or the client does not support it.
 fn choose(offered: &[u8], over_tls: bool, end_point: Option<Vec<u8>>) -> Result<(&'static str, ChannelBinding), Fault> {
     let has = |name: &str| offered.split(|&byte| byte == 0).any(|mechanism| mechanism == name.as_bytes());
     match (has(SCRAM_SHA_256_PLUS), end_point) {
         (true, Some(digest)) if over_tls => Ok((SCRAM_SHA_256_PLUS, ChannelBinding::tls_server_end_point(digest))),
-        // The message says that the client supports channel binding and the server does not offer it. The server
-        // compares this with its actual offer.
+        // The client supports channel binding, but the server has not offered it. The client's message says so. The
+        // server compares this with its actual offer.
         (false, Some(_)) if over_tls && has(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
         _ if has(SCRAM_SHA_256) => Ok((SCRAM_SHA_256, ChannelBinding::unsupported())),
         _ => Err(unsupported("a SASL mechanism").into()),
@@ -197,7 +198,7 @@ mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Returns what the client sends to a server that asks for the password itself and then accepts it.
+    /// Returns what the client sends to a server that asks for the password itself. The server accepts any password.
     fn asked_for_password(connection: &PostgresConnection, security: Security) -> Vec<u8> {
         let (client, mut server) = UnixStream::pair().unwrap();
         for number in [code::CLEARTEXT_PASSWORD, code::OK] {

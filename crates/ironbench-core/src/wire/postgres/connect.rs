@@ -63,7 +63,7 @@ impl ServerProtocol for Postgres {
         place: "host and port (a host starting with / is the directory of its Unix socket)",
         no_tls: "enable TLS on the server (ssl = on), or use sslmode=prefer",
     };
-    /// libpq sends this name since version 17. Older servers ignore it.
+    /// libpq has sent this name since version 17. Older servers ignore it.
     const ALPN: Option<&'static [u8]> = Some(b"postgresql");
 
     type Settings = PostgresConnection;
@@ -103,8 +103,8 @@ impl ServerProtocol for Postgres {
         Target { address, tls, relay: settings.relay.as_ref(), timeout_s: settings.connect_timeout_s }
     }
 
-    /// Tries a second time if the server may accept only the other kind of connection (SQLSTATE 28000): without TLS
-    /// with `prefer`, and with TLS with `allow`.
+    /// Tries a second time if the server may accept only the other kind of connection (SQLSTATE 28000). With `prefer`,
+    /// the second attempt is without TLS. With `allow`, it is with TLS.
     fn enter(connector: &Connector, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
         let tls = connector.tls();
         match connector.start(attempt, tls.filter(|_| connector.mode != Mode::Allow)) {
@@ -177,8 +177,8 @@ impl ServerProtocol for Postgres {
         let (mut channel, ()) = connector.open(attempt, connector.tls())?;
         frontend::cancel_request(&mut channel.output, key.0, key.1);
         channel.flush()?;
-        // The server answers by closing the connection. The request has been sent, so the result of this wait does not
-        // matter.
+        // When the server has received the request, it closes the connection. The request has been sent, so the result
+        // of this wait does not matter.
         let _ = channel.next();
         Ok(())
     }

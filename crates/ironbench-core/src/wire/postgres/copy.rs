@@ -26,12 +26,12 @@ impl<'a> CopyIn<'a> {
     pub fn begin(session: &'a mut Session<Postgres>, sql: &str) -> Result<Self> {
         session.begin(sql)?;
         loop {
-            // The tag is checked first, because `collect` must read any reply other than CopyInResponse completely.
+            // The tag is checked first. `collect` must read any reply other than CopyInResponse completely.
             match session.channel.wait_peek() {
                 Err(fault) => return Err(session.lose(fault, sql)),
                 Ok(tag::COPY_IN_RESPONSE) => break,
                 Ok(tag::NOTICE_RESPONSE | tag::PARAMETER_STATUS) => {
-                    // Only one message is consumed, because CopyInResponse may directly follow this message.
+                    // Only one message is consumed, because the next one may be the CopyInResponse.
                     session.step(&mut Outcome::default()).map_err(|fault| session.lose(fault, sql))?;
                 }
                 Ok(_) => {

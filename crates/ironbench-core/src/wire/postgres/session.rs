@@ -31,7 +31,8 @@ impl SessionProtocol for Postgres {
         Ok(())
     }
 
-    /// Accepts messages that a server may send at any time, such as notices, and the error that ends the session.
+    /// Handles messages that a server may send at any time, such as notices. Returns an error if the server has ended
+    /// the session.
     fn take_unasked(session: &mut Session<Self>) -> std::result::Result<(), Fault> {
         session.channel.read_arrived()?;
         while session.channel.peek()?.is_some() && protocol::is_unasked_allowed(session.channel.unread()) {
@@ -56,7 +57,7 @@ impl SessionProtocol for Postgres {
                     session.channel.flush().map_err(|error| session.lose(error.into(), sql))?;
                 }
                 Ok(Step::Done) => return refusal.map_or(Ok(outcome), |error| Err(refused(&error, sql))),
-                // When a server ends a session, its last message is an error without ReadyForQuery.
+                // A server that ends a session sends an error without ReadyForQuery as its last message.
                 Err(fault) => {
                     session.state.last_words = refusal.or(session.state.last_words.take());
                     return Err(session.lose(fault, sql));
@@ -149,8 +150,8 @@ pub(super) enum Step {
 }
 
 impl Channel<Postgres> {
-    /// Reads the bytes that have arrived, once and without waiting, because a server may send faster than the client
-    /// reads. A closed connection is an error only if no complete message is left.
+    /// Reads the bytes that have arrived, without waiting. It reads only once, because a server may send faster than
+    /// the client reads. A closed connection is an error only if no complete message is left.
     fn read_arrived(&mut self) -> std::result::Result<(), Fault> {
         let closed = self.receive_any()? == Some(0);
         if closed && self.peek()?.is_none() {

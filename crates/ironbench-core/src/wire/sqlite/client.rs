@@ -12,10 +12,11 @@ use crate::Result;
 use crate::wire::library::{Answer, Library, Parameter, Trouble};
 use pgbench_script::{Gather, Sql};
 
-/// A client of a trial. Statements borrow the connection, so both are fields here, in the order in which they must be
-/// dropped.
+/// A client of a trial. Its statements borrow the connection, so they must be dropped first. This is the case because
+/// fields are dropped in their order.
 pub struct Client {
-    /// Statements by `Sql::id`; empty before the first use. A combined command has several statements.
+    /// The statements of each SQL command, by `Sql::id`. Empty before the first use. A combined command has several
+    /// statements.
     statements: Vec<Vec<Prepared>>,
     connection: Shared,
     give_up: Arc<AtomicBool>,
@@ -23,11 +24,11 @@ pub struct Client {
 
 struct Prepared {
     statement: Statement<'static>,
-    /// For each parameter of the statement, its index among the parameters of the SQL command.
+    /// The index of each parameter of the statement among the parameters of the SQL command.
     places: Vec<usize>,
 }
 
-/// A connection at a fixed address, so that statements may point to it while the client moves.
+/// A connection at a fixed address. Statements can therefore point to it while the client moves.
 struct Shared {
     connection: *mut Connection,
     patience: *mut Patience,
@@ -75,7 +76,7 @@ impl Client {
         Ok(Self { statements: (0..statements).map(|_| Vec::new()).collect(), connection, give_up })
     }
 
-    /// Drops the statements of the SQL command with this ID, whose text has changed.
+    /// Drops the statements of the SQL command with this ID, because its text has changed.
     pub fn forget(&mut self, id: usize) {
         self.statements[id].clear();
     }
@@ -88,7 +89,8 @@ impl Client {
         value: &impl Fn(usize) -> Parameter<'v>,
         answer: &mut Answer,
     ) -> std::result::Result<Vec<Prepared>, Trouble> {
-        // SAFETY: the statements move into `self.statements` or are dropped here, in either case before the connection.
+        // SAFETY: the statements move into `self.statements` or are dropped here. In both cases, they are dropped
+        // before the connection.
         let connection = unsafe { self.connection.forever() };
         let mut batch = Batch::new(connection, &sql.text);
         let mut prepared = Vec::new();
@@ -167,8 +169,8 @@ impl Prepared {
     }
 }
 
-/// Maps each of the statement's parameters to its index among the command's parameters. Parameters are `$1`, `$2`, … in
-/// the compiled text. SQLite treats these as names and numbers them in order of appearance.
+/// Returns the index of each of the statement's parameters among the command's parameters. The compiled text contains
+/// the parameters as `$1`, `$2`, … SQLite treats these as names. It numbers them in the order in which they appear.
 fn places(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<usize>, Trouble> {
     (1..=statement.parameter_count())
         .map(|index| {

@@ -1,7 +1,7 @@
 //! Rows in the text format of PostgreSQL's COPY (PostgreSQL 18 documentation, COPY, "Text Format").
 
-/// Returns the INSERT statement for rows of `fields` fields into the table of a COPY or INSERT. Returns None for other
-/// statements.
+/// Returns the INSERT statement for rows of `fields` fields. `sql` is a COPY or INSERT, which contains the table.
+/// Returns None for other statements.
 pub fn insert_for(sql: &str, fields: usize) -> Option<String> {
     let sql = sql.trim().trim_end_matches(';').trim_end();
     let (verb, rest) = sql.split_once(char::is_whitespace)?;
@@ -17,7 +17,7 @@ pub fn insert_for(sql: &str, fields: usize) -> Option<String> {
     Some(format!("INSERT INTO {table} VALUES ({})", places.join(", ")))
 }
 
-/// Returns the field's bytes, unescaped into `buffer` if necessary; None for NULL.
+/// Returns the field's bytes. Returns None for NULL. Bytes with escapes are decoded into `buffer`.
 pub fn unescape<'a>(raw: &'a [u8], buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     if raw == b"\\N" {
         return None;

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
 
-/// Number of virtual machine steps between two checks of the flag, which take well under a millisecond.
+/// Number of steps of SQLite's virtual machine between two checks of the flag. They take well under a millisecond.
 const STEPS_PER_LOOK: c_int = 4096;
-/// Milliseconds between tries. The last value repeats. The delays are the same as for SQLite's own `busy_timeout`
-/// (src/main.c, 3.53), so that clients wait as in any application.
+/// Milliseconds between tries. The last value repeats. SQLite's own `busy_timeout` uses the same delays (src/main.c,
+/// 3.53), so clients wait as in any application.
 const DELAYS_MS: [u64; 12] = [1, 2, 5, 10, 15, 20, 25, 25, 25, 50, 50, 100];
 
-/// Waits like SQLite's `busy_timeout`, which cannot be interrupted, not even by `sqlite3_interrupt`.
+/// Waits like SQLite's `busy_timeout`, but can be interrupted. Nothing can interrupt `busy_timeout`, not even
+/// `sqlite3_interrupt`.
 #[derive(Debug)]
 pub struct Patience {
     timeout: Duration,

@@ -13,14 +13,14 @@ use crate::wire::digest::digest;
 use crate::wire::library::Trouble;
 use crate::{Error, Result};
 
-/// Name of the digest function, which is registered because SQLite has no hash function.
+/// Name of the digest function. The function is registered because SQLite has no hash function.
 const DIGEST: &str = "ironbench_digest";
 /// Number of instructions of SQLite's virtual machine between two readings of the clock. They take less than a
 /// millisecond.
 const STEPS_PER_LOOK: i32 = 10_000;
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
-/// Rows as text, formatted as the PostgreSQL session formats them.
+/// Rows as text. The values have the same format as in a PostgreSQL session.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Table {
     pub columns: Vec<String>,
@@ -71,7 +71,8 @@ impl Session {
         self.connection.changes()
     }
 
-    /// Inserts rows given in PostgreSQL's COPY text format, all or none. Returns the number of rows.
+    /// Inserts rows in the text format of PostgreSQL's COPY. Either all rows are inserted or none. Returns the number
+    /// of rows.
     ///
     /// `sql` is `COPY table [(columns)] FROM STDIN`, or an INSERT with as many parameters as the rows have fields.
     /// Values are bound as text. The affinity of the columns converts them to numbers.
@@ -179,8 +180,8 @@ pub fn failed(path: &str, error: &rusqlite::Error) -> Error {
     let trouble = Trouble::of(error);
     let mut failure = Error::failure(format!("SQLite {path}"), format!("{} ({})", trouble.message, trouble.class));
     if !trouble.lasting {
-        // SQLite has no SQLSTATEs. The class in this field tells callers that only the statement failed and that the
-        // session stays usable.
+        // SQLite has no SQLSTATEs, so this field contains the error class. A class tells callers that only the
+        // statement failed and that the session stays usable.
         failure.sqlstate = trouble.class.into_owned();
     }
     failure

@@ -37,7 +37,7 @@ struct Client {
     sent: usize,
     /// Whether the client waits for room in the socket.
     blocked: bool,
-    /// The message that is being sent while the client is blocked; it was moved out of the outbox.
+    /// The message that is being sent while the client is blocked. It was moved out of the outbox.
     in_flight: Vec<u8>,
     /// Whether the caller wants `Arrival::Shipped` when the whole outbox has been sent.
     shipping: bool,
@@ -50,14 +50,14 @@ pub struct Epoll {
     next: usize,
     failed: Vec<(usize, io::Error)>,
     shipped: Vec<usize>,
-    /// Clients whose sockets may have more to read although no further event will report it.
+    /// Clients whose sockets may have more bytes to read. No further event will report these bytes.
     unfinished: Vec<usize>,
     /// The unfinished clients to be read in this round.
     resumed: Vec<usize>,
 }
 
-/// Maximum number of bytes read from one client before the others get their turn, because a server may send faster than
-/// the client reads.
+/// Maximum number of bytes read from one client before the others get their turn. The limit is necessary because a
+/// server may send faster than the client reads.
 const MOST_AT_ONCE: usize = 1 << 20;
 /// Maximum number of replies handled between two checks of timers and schedule.
 const MOST_EVENTS: usize = 256;
@@ -95,7 +95,7 @@ impl Epoll {
         }
     }
 
-    /// Reads the bytes that have arrived for a client. For `ended` see [`Client::pull`].
+    /// Reads the bytes that have arrived for a client. [`Client::pull`] explains `ended`.
     #[inline]
     fn pull(&mut self, id: usize, ended: bool) -> Option<Arrival> {
         match self.clients[id].pull(ended) {
@@ -105,7 +105,7 @@ impl Epoll {
                 if bytes >= MOST_AT_ONCE && error.is_none() {
                     self.unfinished.push(id);
                 }
-                // Bytes that arrived before the end of the connection must be read first.
+                // The error is reported later, because the bytes that arrived before it must be read first.
                 self.failed.extend(error.map(|error| (id, error)));
                 Some(Arrival::Bytes(id))
             }
@@ -133,7 +133,8 @@ impl Epoll {
                 self.watch(id, READABLE | EventFlags::OUT);
             }
             Ok(_) => {}
-            // The server's last message must still be read. Reading also reports the error.
+            // The error is not reported here, because the server's last message must still be read. Reading also finds
+            // the error.
             Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
             Err(error) => self.failed.push((id, error)),
         }
@@ -213,7 +214,8 @@ impl Transport for Epoll {
                     return Some(Arrival::Shipped(client));
                 }
                 if let Some(client) = self.resumed.pop() {
-                    // The peer may already have closed the connection, in an event that was consumed before.
+                    // The event that reported a closed connection may have been consumed before. The end of the
+                    // connection must therefore be read here.
                     match self.pull(client, true) {
                         None => continue,
                         arrival => return arrival,
@@ -247,7 +249,7 @@ impl Client {
         Ok(Self { socket, mailbox, sent: 0, blocked: false, in_flight: Vec::new(), shipping: false })
     }
 
-    /// Returns the buffer to the outbox, because the message was sent or will never be sent.
+    /// Gives the buffer back to the outbox. Called when the message was sent or will never be sent.
     fn unblock(&mut self) {
         self.blocked = false;
         self.mailbox.reuse(std::mem::take(&mut self.in_flight));
@@ -284,7 +286,7 @@ impl Client {
         }
     }
 
-    /// Reads until the socket is empty, or up to [`MOST_AT_ONCE`] bytes. `ended`: whether the peer has closed the
+    /// Reads until the socket is empty, or up to [`MOST_AT_ONCE`] bytes. `ended` is true if the peer has closed the
     /// socket. The end must then be read too, because no further event reports it.
     #[inline]
     fn pull(&mut self, ended: bool) -> Pulled {

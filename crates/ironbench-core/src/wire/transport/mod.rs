@@ -14,13 +14,13 @@ use super::Stream;
 /// The input and output of one client.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    /// Bytes to send, which are cleared before the next message is written.
+    /// Bytes to send. They are cleared before the next message is written.
     pub outbox: Vec<u8>,
     pub inbox: Inbox,
 }
 
 impl Mailbox {
-    /// Reuses the buffer of a message that has been sent.
+    /// Keeps the buffer of a message that has been sent, for the next message.
     fn reuse(&mut self, mut message: Vec<u8>) {
         if self.outbox.capacity() == 0 {
             message.clear();
@@ -36,7 +36,7 @@ pub struct Inbox {
     filled: usize,
 }
 
-/// Initial size of the room, which fits most replies of short transactions. The room grows for longer replies.
+/// Initial size of the room. It fits most replies of short transactions, and grows for longer replies.
 const FIRST_ROOM: usize = 2 << 10;
 const MOST_GROWTH: usize = 1 << 20;
 
@@ -102,7 +102,7 @@ impl Inbox {
 pub enum Arrival {
     /// More bytes are in the client's inbox.
     Bytes(usize),
-    /// The kernel has accepted the message given to `ship`, so the outbox can be filled again.
+    /// The kernel has accepted the message that was sent by `ship`. The outbox can be filled again.
     Shipped(usize),
     /// The engine has closed the connection, or the connection broke.
     Lost(usize, io::Error),
@@ -110,8 +110,8 @@ pub enum Arrival {
 
 /// Sends and receives the messages of a thread's clients `0..n`.
 pub trait Transport {
-    /// Whether a message is sent immediately rather than in the next `wait`. If so, callers read the clock again for
-    /// every reply.
+    /// Whether a message is sent immediately. Otherwise it is sent in the next `wait`. If messages are sent
+    /// immediately, callers read the clock again for every reply.
     const SENDS_AT_ONCE: bool;
     /// Name of the transport in records.
     const NAME: &'static str;
@@ -124,8 +124,8 @@ pub trait Transport {
     /// Sends the outbox without expecting a reply. `Arrival::Shipped` reports when it has been sent.
     fn ship(&mut self, client: usize);
 
-    /// Whether the last message is still being sent. Meanwhile, the caller may change the outbox, because the transport
-    /// has the bytes elsewhere.
+    /// Whether the last message is still being sent. The caller may already change the outbox, because the transport
+    /// has moved the bytes elsewhere.
     fn is_sending(&self, _client: usize) -> bool {
         false
     }
@@ -133,18 +133,18 @@ pub trait Transport {
     /// Expects more bytes of the reply.
     fn receive(&mut self, client: usize);
 
-    /// Makes the transport report a lost connection even if nothing has been sent on it yet.
+    /// Makes the transport report the loss of a connection on which nothing has been sent yet.
     fn watch_for_loss(&mut self, _client: usize) {}
 
-    /// Waits until something has arrived, but not beyond `until`. If nothing arrives, returns only at `until`. `now` is
-    /// a recent reading of the clock.
+    /// Waits until something has arrived. If nothing arrives, returns at `until`. `now` is a recent reading of the
+    /// clock.
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()>;
 
-    /// Sends the outbox without waiting and without expecting a reply.
+    /// Sends the outbox. Does not wait, and expects no reply.
     fn farewell(&mut self, _client: usize) {}
 
-    /// Replaces a client's connection, with the bytes already read from the new one.
-    /// No message of the client may be in flight.
+    /// Replaces a client's connection by `_stream`. `_unread` contains the bytes already read from it. No message of
+    /// the client may be in flight.
     fn replace(&mut self, _client: usize, _stream: Stream, _unread: &[u8]) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -159,7 +159,7 @@ pub trait Transport {
         0
     }
 
-    /// Returns the next arrival; `None` means that another `wait` is needed.
+    /// Returns the next arrival. Returns None if another `wait` is needed.
     fn next(&mut self) -> Option<Arrival>;
 }
 
@@ -188,8 +188,8 @@ mod tests {
         assert_eq!(inbox.bytes()[0], b'd');
     }
 
-    /// Overwrites a client's outbox after the server has answered but before it has read the message.
-    /// Returns what the server reads.
+    /// Overwrites a client's outbox at a time when the server has answered, but has not read the whole message. Returns
+    /// what the server reads.
     fn read_after_answering(transport: &mut impl Transport, mut server: UnixStream) -> Vec<u8> {
         const LENGTH: usize = 4 << 20;
         transport.mailbox(0).outbox = vec![b'a'; LENGTH];

@@ -12,7 +12,7 @@ use crate::measure::clock;
 pub struct Null {
     mailboxes: Vec<Mailbox>,
     service_ns: u64,
-    /// Clients whose messages have been sent and not answered yet, if the engine has no service time.
+    /// Clients whose messages have been sent but not answered. Used only if the engine has no service time.
     sent: VecDeque<usize>,
     shipped: VecDeque<usize>,
     /// Number of answers that `next` may return in this round.

@@ -15,7 +15,7 @@ const MOST_BUFFERS: usize = 256;
 /// The ring's only buffer group.
 pub const GROUP: u16 = 0;
 
-/// A mapping with `count` descriptors, which the kernel reads as a ring, followed by the buffers.
+/// A memory mapping. It starts with `count` descriptors, which the kernel reads as a ring. The buffers follow.
 pub struct Pool {
     memory: NonNull<u8>,
     count: u16,
@@ -23,7 +23,7 @@ pub struct Pool {
     tail: u16,
 }
 
-// SAFETY: this value owns the memory, and moves to other threads only together with the ring that shares the memory.
+// SAFETY: this value owns the memory. It moves to other threads only together with the ring, which shares the memory.
 unsafe impl Send for Pool {}
 
 impl Pool {
@@ -53,7 +53,7 @@ impl Pool {
         unsafe { std::slice::from_raw_parts(self.buffer(buffer), n) }
     }
 
-    /// Returns a buffer to the kernel, which may use it after `publish`.
+    /// Gives a buffer back to the kernel. The kernel may use it after `publish`.
     #[inline]
     pub fn give(&mut self, buffer: u16) {
         let place = self.tail & (self.count - 1);
@@ -67,7 +67,7 @@ impl Pool {
 
     #[inline]
     pub fn publish(&self) {
-        // SAFETY: the tail lies inside the first descriptor and is aligned, and the kernel only reads it.
+        // SAFETY: the tail is aligned and lies inside the first descriptor. The kernel only reads it.
         unsafe {
             let tail = BufRingEntry::tail(self.memory.as_ptr().cast()).cast::<AtomicU16>();
             (*tail).store(self.tail, Release);

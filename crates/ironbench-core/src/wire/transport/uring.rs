@@ -19,7 +19,7 @@ use super::pool::{GROUP, Pool};
 use super::{Arrival, Inbox, Mailbox, Transport};
 use crate::wire::Stream;
 
-/// Number of entries of the submission queue. When more clients send in one round, the round is submitted in parts.
+/// Number of entries of the submission queue. If more clients send in one round, their entries are submitted in parts.
 const MOST_ENTRIES: u32 = 4096;
 /// Maximum length of a message that is sent without a completion event. A longer message may have to wait for room in
 /// the socket, so its completion is awaited.
@@ -33,9 +33,9 @@ struct Client {
     armed: bool,
     /// Number of the client's connection. Completions of earlier connections are ignored.
     connection: u16,
-    /// A message whose completion the kernel will report.
+    /// A message that the kernel may still be sending. The kernel will report its completion.
     in_flight: Option<Vec<u8>>,
-    /// Messages of earlier connections whose completion the kernel will report.
+    /// Messages of earlier connections that the kernel may still be sending. The kernel will report their completion.
     abandoned: Vec<Vec<u8>>,
 }
 
@@ -61,13 +61,13 @@ pub struct Prepared {
     pool: Pool,
 }
 
-/// Encoding of `user_data`: the client, the number of its connection, and the operation.
+/// The operation in `user_data`. `user_data` also contains the client and the number of its connection.
 const RECEIVE: u64 = 0;
 const SEND: u64 = 1;
 const SHIP: u64 = 2;
 const OPERATION_BITS: u32 = 2;
 const CONNECTION_BITS: u32 = 16;
-/// `user_data` of the completion that only ends the wait.
+/// `user_data` of a completion whose only purpose is to end the wait.
 const WAKE: u64 = u64::MAX;
 
 impl Uring {
@@ -115,7 +115,7 @@ impl Uring {
         self.dispatch(id, &entry);
     }
 
-    /// Handles the completion of the client's last message, whose buffer the kernel no longer uses.
+    /// Handles the completion of the client's last message. The kernel no longer uses its buffer.
     #[inline]
     fn left(&mut self, id: usize) {
         let client = &mut self.clients[id];
@@ -134,7 +134,8 @@ impl Uring {
 
     #[cold]
     fn submit_queued(&mut self) {
-        // Entries that cannot be submitted now stay queued. The next `wait` gets the same error and reports it.
+        // Entries that cannot be submitted now stay queued. The error is ignored here, because the next `wait` gets and
+        // reports it.
         let _ = self.ring.submit();
         self.queued = self.ring.submission().len() as u32;
     }
@@ -152,7 +153,7 @@ impl Uring {
         self.queue(&entry.build().user_data(self.tag(id, RECEIVE)));
     }
 
-    /// Ignores a completion of an earlier connection and returns its buffer.
+    /// Ignores a completion of an earlier connection. Gives its buffer back to the kernel.
     #[cold]
     fn let_go(&mut self, entry: &cqueue::Entry) {
         if let Some(buffer) = cqueue::buffer_select(entry.flags()) {
@@ -273,7 +274,7 @@ impl Transport for Uring {
         let Stream::Plain(socket) = stream else {
             return Err(io::Error::other("the server now requires TLS, but did not before"));
         };
-        // Ends the armed receive, because the kernel keeps the old socket open until then.
+        // Ends the armed receive. Otherwise the kernel would keep the old socket open.
         let _ = rustix::net::shutdown(&self.sockets[id], rustix::net::Shutdown::Both);
         self.ring.submitter().register_files_update(id as u32, &[socket.as_raw_fd()])?;
         self.sockets[id] = socket;

@@ -9,7 +9,7 @@ pub mod head {
     pub const MORE_DATA: u8 = 1;
     /// The server requests the contents of a file.
     pub const LOCAL_INFILE: u8 = 0xfb;
-    /// A packet that ends the rows. During authentication, it is a request to switch the method.
+    /// A packet that ends the rows. During authentication, it requests another method.
     pub const END: u8 = 0xfe;
     pub const ERROR: u8 = 0xff;
 }
@@ -87,7 +87,8 @@ pub struct Greeting {
     pub nonce: Vec<u8>,
 }
 
-/// Prefix of MariaDB's version number (before 11.0), by which replicas recognise a server that speaks MySQL's protocol.
+/// Prefix of the version number of MariaDB before 11.0. By this prefix, replicas recognise that the server speaks
+/// MySQL's protocol.
 const DISGUISE: &str = "5.5.5-";
 
 impl Greeting {
@@ -132,7 +133,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Parses an OK packet, which may start with either of two bytes.
+    /// Parses an OK packet. Its first byte is `head::OK`, or `head::END` after rows.
     #[inline]
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Reader(body);
@@ -193,16 +194,16 @@ impl std::error::Error for ServerError {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     Done(Done),
-    /// A result with this many columns. The flag is false if the columns are the same as last time and are not
-    /// described again.
+    /// A result with this many columns. The flag is false if the server does not describe the columns again, because
+    /// they are the same as last time.
     Rows(usize, bool),
     Error,
     LocalInfile,
 }
 
 impl Answer {
-    /// Parses the packet.
-    /// `cached`: whether `MARIADB_CACHE_METADATA` was negotiated and this is the reply to an Execute.
+    /// Parses the packet. `cached` is true if `MARIADB_CACHE_METADATA` was negotiated and the packet belongs to the
+    /// reply to an Execute.
     #[inline]
     pub fn read(body: &[u8], cached: bool) -> Result<Self, Malformed> {
         match body.first() {
@@ -217,8 +218,8 @@ impl Answer {
                     return Err(Malformed::Nonsense);
                 }
                 let described = !cached || rest.byte()? != 0;
-                // MariaDB announces the descriptions with another byte, even when it must not omit them. Any other
-                // packet is a description or a row, not a column count.
+                // A column count may be followed by a byte of MariaDB, which announces the descriptions even if they
+                // cannot be omitted. A packet with other bytes is a description or a row.
                 if !matches!(rest.0, [] | [1]) {
                     return Err(Malformed::Nonsense);
                 }

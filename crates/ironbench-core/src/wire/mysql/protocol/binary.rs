@@ -28,7 +28,7 @@ pub mod kind {
 pub enum Value<'a> {
     Null,
     Integer(i64),
-    /// An integer above the maximum of i64.
+    /// An integer that exceeds the maximum of i64.
     Unsigned(u64),
     Float(f32),
     Double(f64),
@@ -51,7 +51,7 @@ pub struct Moment {
     micros: u32,
 }
 
-/// Parses the values of a row with these columns, and passes each column's index and value to `each`.
+/// Parses a row with these columns. Calls `each` with the index and the value of each column.
 pub fn row<'a>(body: &'a [u8], columns: &[Column], mut each: impl FnMut(usize, Value<'a>)) -> Result<(), Malformed> {
     let mut rest = Reader(body);
     if rest.byte()? != 0 {
@@ -161,8 +161,8 @@ impl<const N: usize> Filled<N> {
 }
 
 impl Value<'_> {
-    /// Appends the value as in the text protocol, or nothing for NULL. Trailing zeros of fractional seconds are
-    /// omitted.
+    /// Appends the value in the format of the text protocol. Appends nothing for NULL. Trailing zeros of fractional
+    /// seconds are omitted.
     pub fn write_text(self, out: &mut Vec<u8>) {
         // Writing to a Vec cannot fail.
         let _ = match self {

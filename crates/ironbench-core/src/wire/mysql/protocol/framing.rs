@@ -14,8 +14,7 @@ pub enum Malformed {
     Unasked,
 }
 
-/// Maximum length of an accepted packet. A longer packet arrives in several parts, and only skipped rows may be that
-/// long.
+/// Maximum length of an accepted packet. Only skipped rows may be longer. They arrive in several parts.
 pub const LONGEST: usize = PART - 1;
 /// Length of a part that is followed by another part.
 pub(super) const PART: usize = 0xff_ffff;
@@ -30,17 +29,17 @@ pub struct Packet<'a> {
     pub body: &'a [u8],
 }
 
-/// Whether rows are returned, or skipped without parsing (and without needing memory).
+/// Whether rows are returned or skipped. Skipped rows are not parsed and need no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     Keep,
-    /// Rows are skipped. This is valid only while rows are expected, because the first byte of a row has other meanings
-    /// elsewhere.
+    /// Rows are skipped. This is valid only while rows are expected, because the first byte of other packets has other
+    /// meanings.
     Skip,
 }
 
-/// Whether a server may send the bytes that have arrived while no reply is expected. Only the error with which a server
-/// ends the session is allowed. Any other packet would be mistaken for the next reply.
+/// Whether the received bytes are allowed while no reply is expected. Only the error with which a server ends the
+/// session is allowed. Any other packet would be mistaken for the next reply.
 pub fn is_unasked_allowed(input: &[u8]) -> bool {
     input.get(HEAD).is_none_or(|first| *first == ERROR)
 }
@@ -48,8 +47,7 @@ pub fn is_unasked_allowed(input: &[u8]) -> bool {
 /// Cuts packets out of a stream that arrives in pieces of any size.
 ///
 /// The caller owns the buffer. The caller passes the unread bytes, takes packets until `None`, moves the rest to the
-/// front and reads more. With `Rows::Skip`, unread rows take no memory, because their bytes are consumed as they
-/// arrive.
+/// front and reads more. With `Rows::Skip`, rows take no memory, because their bytes are consumed as they arrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Framer {
     /// Number of bytes of a skipped row that have not arrived yet.
@@ -63,8 +61,8 @@ impl Framer {
         Self::default()
     }
 
-    /// Returns the next complete packet, and advances `input` past it.
-    /// `None` means that `input` contains no complete packet and must be kept.
+    /// Returns the next complete packet, and advances `input` past it. Returns None if `input` contains no complete
+    /// packet. The bytes must then be kept.
     #[inline]
     pub fn next<'a>(&mut self, input: &mut &'a [u8], rows: Rows) -> Result<Option<Packet<'a>>, Malformed> {
         let mut rest = *input;
@@ -105,8 +103,8 @@ impl Framer {
         }
     }
 
-    /// Whether this packet is a row, while rows are expected. If not, it is the end of rows or an error. `None` means
-    /// that more bytes must arrive.
+    /// Whether this packet is a row. Called only while rows are expected: any other packet is then the end of the rows
+    /// or an error. Returns None if more bytes must arrive.
     #[inline]
     fn is_row(self, length: usize, first: Option<&u8>) -> Option<bool> {
         if self.continued || length == PART {
@@ -115,7 +113,8 @@ impl Framer {
         if length == 0 {
             return Some(false);
         }
-        // A row that starts with such a byte contains a value of at least 16 MiB, so its packet has several parts.
+        // A row starts with such a byte only if it contains a value of at least 16 MiB. The packet of such a row has
+        // several parts.
         first.map(|first| !matches!(first, 0xfe | 0xff))
     }
 }
@@ -136,8 +135,8 @@ mod tests {
         out
     }
 
-    /// Reads `stream` in pieces of the given sizes, as a transport does.
-    /// Returns the packets and the maximum number of bytes kept.
+    /// Reads `stream` in pieces of the given sizes, like a transport. Returns the packets and the maximum number of
+    /// bytes in the buffer.
     fn decoded(stream: &[u8], sizes: &[usize], rows: Rows) -> (Vec<Vec<u8>>, usize) {
         let (mut framer, mut buffer, mut found, mut kept) = (Framer::new(), Vec::new(), Vec::new(), 0);
         let (mut at, mut turn) = (0, 0);

@@ -28,13 +28,13 @@ pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) 
     out[start..start + HEAD].copy_from_slice(&head(length, sequence));
 }
 
-/// Returns the header of a packet whose `length` bytes (less than 16 MiB − 1) follow.
+/// Returns the header of a packet. Its body has `length` bytes, which must be less than 16 MiB − 1.
 pub fn head(length: usize, sequence: u8) -> [u8; HEAD] {
     let [a, b, c, _] = (length as u32).to_le_bytes();
     [a, b, c, sequence]
 }
 
-/// Splits the body into parts of maximum length, and a shorter part (possibly empty) that ends the packet.
+/// Splits the body into parts of maximum length. A shorter part ends the packet. It may be empty.
 #[cold]
 fn cut(out: &mut Vec<u8>, start: usize, mut sequence: u8) {
     let body = out.split_off(start).split_off(HEAD);
@@ -64,7 +64,7 @@ pub struct Introduction<'a> {
     pub program: &'a str,
 }
 
-/// Appends a request for TLS, which the handshake follows immediately.
+/// Appends a request for TLS. The TLS handshake follows immediately.
 pub fn ssl_request(out: &mut Vec<u8>, sequence: u8, capabilities: u64) {
     packet(out, sequence, |out| opening(out, capabilities));
 }

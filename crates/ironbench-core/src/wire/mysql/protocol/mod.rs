@@ -13,10 +13,11 @@ pub use framing::{Framer, Malformed, Packet, Rows, is_unasked_allowed};
 
 /// Capabilities of client and server, negotiated at the start.
 pub mod capability {
-    /// A capability that MySQL sets. A MariaDB server does not set it, and announces additional capabilities with
+    /// A capability that MySQL sets. MariaDB does not set it, and instead announces additional capabilities with
     /// `MARIADB_…`.
     pub const LONG_PASSWORD: u64 = 1;
-    /// Makes an UPDATE count the rows that it found, not only those that it changed, like other databases.
+    /// Makes an UPDATE count all rows that it found, even if it did not change them. Other databases count in the same
+    /// way.
     pub const FOUND_ROWS: u64 = 1 << 1;
     pub const LONG_FLAG: u64 = 1 << 2;
     pub const CONNECT_WITH_DB: u64 = 1 << 3;

@@ -162,7 +162,7 @@ pub fn error_field(body: &[u8], letter: u8) -> Option<&[u8]> {
     None
 }
 
-/// Returns the SQLSTATE of an ErrorResponse; `XX000` (internal error) if the server sent none.
+/// Returns the SQLSTATE of an ErrorResponse. Returns `XX000` (internal error) if the server sent none.
 #[inline]
 pub fn sqlstate(body: &[u8]) -> &str {
     error_field(body, b'C').and_then(|code| words::sqlstate(code.try_into().ok()?)).unwrap_or("XX000")
@@ -180,7 +180,7 @@ pub struct ServerError {
     pub hint: String,
     /// Where the error happened, innermost first: a row of a COPY, a line of a function.
     pub context: String,
-    /// Position in the statement, in characters from 1; 0 if unknown.
+    /// Position in the statement, in characters from 1. 0 if unknown.
     pub position: usize,
 }
 

@@ -18,16 +18,15 @@ pub enum Malformed {
     Unasked,
 }
 
-/// Maximum length of a row message that is kept, including its header. Kept rows contain values of ironbench's own
-/// queries or of `\gset`. PostgreSQL itself sends no row above 1 GB. Rows that are not kept are skipped, whatever their
-/// length.
+/// Maximum length of a row message that is kept, including its header. Kept rows contain results of ironbench's own
+/// queries or of `\gset`. Rows that are not kept may have any length. PostgreSQL itself sends no row above 1 GB.
 const LONGEST_ROW: usize = 64 << 20;
-/// Maximum length of messages with text, and of descriptions of up to 65,535 columns or parameters.
+/// Maximum length of messages that contain text, and of descriptions of up to 65,535 columns or parameters.
 const LONGEST_TEXT: usize = 8 << 20;
 /// Maximum length of all other messages, which are short. The limit of libpq (fe-protocol3.c) is 30,000.
 const LONGEST_OTHER: usize = 64 << 10;
 
-/// Maximum length of a message by its tag; 0 if no message has this tag.
+/// Maximum length of messages with each tag. 0 if no message has this tag.
 const LONGEST: [usize; 256] = {
     use tag::*;
     let mut longest = [0; 256];
@@ -70,7 +69,7 @@ pub struct Message<'a> {
     pub body: &'a [u8],
 }
 
-/// Whether DataRow and CopyData are returned, or skipped without parsing (and without needing memory).
+/// Whether DataRow and CopyData are returned or skipped. Skipped messages are not parsed and need no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     Keep,
@@ -83,8 +82,7 @@ const HEAD: usize = 5;
 /// Cuts messages out of a stream that arrives in pieces of any size.
 ///
 /// The caller owns the buffer. The caller passes the unread bytes, takes messages until `None`, moves the rest to the
-/// front and reads more. With `Rows::Skip`, unread rows take no memory, because their bytes are consumed as they
-/// arrive.
+/// front and reads more. With `Rows::Skip`, rows take no memory, because their bytes are consumed as they arrive.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Framer {
     /// Number of bytes of a skipped message that have not arrived yet.
@@ -96,8 +94,8 @@ impl Framer {
         Self::default()
     }
 
-    /// Returns the next complete message, and advances `input` past it.
-    /// `None` means that `input` contains no complete message and must be kept.
+    /// Returns the next complete message, and advances `input` past it. Returns None if `input` contains no complete
+    /// message. The bytes must then be kept.
     #[inline]
     pub fn next<'a>(&mut self, input: &mut &'a [u8], rows: Rows) -> Result<Option<Message<'a>>, Malformed> {
         let mut rest = *input;
@@ -139,9 +137,8 @@ fn refused(tag: u8, size: usize) -> Malformed {
     if LONGEST[usize::from(tag)] == 0 { Malformed::Nonsense } else { Malformed::TooLong { tag, size } }
 }
 
-/// Whether a server may send the messages that have arrived while no reply is expected. Only notices, changed settings,
-/// notifications, and the error that ends the session are allowed. Any other message would be mistaken for the next
-/// reply.
+/// Whether the received messages are allowed while no reply is expected. Only notices, changed settings, notifications,
+/// and the error that ends the session are allowed. Any other message would be mistaken for the next reply.
 pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     use tag::{ERROR_RESPONSE, NOTICE_RESPONSE, NOTIFICATION_RESPONSE, PARAMETER_STATUS};
     while let Some(&tag) = input.first() {
@@ -157,8 +154,8 @@ pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
     true
 }
 
-/// Returns the length of the message at the start of `input`, including its header; `None` if the header is incomplete.
-/// Callers use the length to size the buffer for a large message.
+/// Returns the length of the message at the start of `input`, including its header. Returns None if the header is
+/// incomplete. Callers use the length to size the buffer for a large message.
 #[inline]
 pub fn message_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
     let Some(&[_, a, b, c, d]) = input.first_chunk::<HEAD>() else {
@@ -184,8 +181,8 @@ mod tests {
         out
     }
 
-    /// Reads `stream` in pieces of the given sizes, as a transport does.
-    /// Returns the messages and the maximum number of bytes kept.
+    /// Reads `stream` in pieces of the given sizes, like a transport. Returns the messages and the maximum number of
+    /// bytes in the buffer.
     fn decoded(stream: &[u8], sizes: &[usize], rows: Rows) -> (Vec<(u8, Vec<u8>)>, usize) {
         let (mut framer, mut buffer, mut found, mut kept) = (Framer::new(), Vec::new(), Vec::new(), 0);
         let (mut at, mut turn) = (0, 0);

@@ -1,12 +1,13 @@
-//! Functions that append messages to the server to `out`. Strings must not contain a zero byte, because the protocol
-//! terminates them with one. Callers that take SQL from users check for zero bytes with [`has_zero_byte`] first.
+//! Functions that append messages for the server to `out`. Strings must not contain a zero byte, because a zero byte
+//! marks the end of a string in this protocol. Callers that take SQL from users first check for zero bytes with
+//! [`has_zero_byte`].
 
 /// Number of protocol 3.0, which every supported server accepts.
 const VERSION: i32 = 0x0003_0000;
 const SSL_REQUEST: i32 = 80_877_103;
 const CANCEL_REQUEST: i32 = 80_877_102;
 
-/// Whether `text` contains a zero byte and so cannot be sent as a string.
+/// Whether `text` contains a zero byte. Such a text cannot be sent as a string.
 pub fn has_zero_byte(text: &str) -> bool {
     text.as_bytes().contains(&0)
 }
@@ -109,8 +110,8 @@ pub fn parse(out: &mut Vec<u8>, statement: &str, sql: &str) {
     });
 }
 
-/// Appends a message that creates the unnamed portal from `statement`, with parameters and results as text. `write(i,
-/// out)` appends parameter `i` and returns true, or returns false for NULL without appending anything.
+/// Appends a message that creates the unnamed portal from `statement`. Parameters and results are text. `write(i, out)`
+/// appends parameter `i` and returns true. For NULL, it appends nothing and returns false.
 #[inline]
 pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl FnMut(usize, &mut Vec<u8>) -> bool) {
     message(out, b'B', |out| {
@@ -128,8 +129,8 @@ pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: u16, mut write: impl
     });
 }
 
-/// Appends the same message as [`bind`], with binary parameters. `write` appends each parameter as a four-byte length
-/// and the value.
+/// Appends a message like [`bind`], but with binary parameters. `write` appends all parameters, each as a four-byte
+/// length and the value.
 #[inline]
 pub fn bind_binary(out: &mut Vec<u8>, statement: &str, parameters: u16, write: impl FnOnce(&mut Vec<u8>)) {
     message(out, b'B', |out| {
@@ -142,8 +143,8 @@ pub fn bind_binary(out: &mut Vec<u8>, statement: &str, parameters: u16, write: i
     });
 }
 
-/// Appends the same message as [`bind`], with parameters that are already encoded: `values` contains the length and the
-/// text of each parameter.
+/// Appends a message like [`bind`], but with encoded parameters. `values` contains the length and the text of each
+/// parameter.
 #[inline]
 pub fn bind_values(out: &mut Vec<u8>, statement: &str, parameters: u16, values: &[u8]) {
     message(out, b'B', |out| {
