@@ -76,7 +76,8 @@ class Channel:
         """Returns whether there is something to receive, including the end of file. Waits up to `timeout_s`."""
         if self.socket.fileno() < 0:
             return False
-        # select(2) accepts no descriptor above 1023, and a process with many clients has thousands
+        # `poll` is used, because select(2) accepts no descriptor above 1023. A process with many clients has thousands
+        # of descriptors.
         ready = select.poll()
         ready.register(self.socket, select.POLLIN)
         return bool(ready.poll(None if timeout_s is None else 1000 * timeout_s))
@@ -122,7 +123,7 @@ class Child(Channel):
         # The folders are added at the end of the module path. They may contain packages that must not replace modules
         # of the standard library.
         code = _CODE.format(packages=[_PACKAGES, *packages], module=module)
-        # This process does not keep the log open, because the log may be on a file system that must be unmounted.
+        # This process does not keep the log open. Otherwise, the file system of the log could not be unmounted.
         self._log = log or Path(f"/proc/self/fd/{self._unnamed()}")
         written = self._log.open("ab")  # append: children of the child write to the file too
         self._log_start = written.tell()
@@ -179,7 +180,7 @@ class Child(Channel):
             with self._log.open("rb") as log:
                 log.seek(max(self._log_start, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
                 return log.read().decode(errors="replace").strip().splitlines()
-        except OSError:  # the log was deleted with its folder
+        except OSError:  # the log has been deleted
             return []
 
     def _unnamed(self) -> int:
@@ -233,7 +234,8 @@ def run(module: str) -> None:
         answer(parent, encode_error(error))
     sys.stdout.flush()
     sys.stderr.flush()
-    # skips the interpreter's cleanup, which takes time and is not needed because the kernel frees everything
+    # This skips the interpreter's cleanup. The cleanup takes time and is not needed, because the kernel frees all
+    # resources.
     os._exit(0)
 
 

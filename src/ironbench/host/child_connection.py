@@ -210,7 +210,7 @@ class Served:
         self._requests.put(None)
 
     def _cancel(self, number: int) -> None:
-        # A late cancellation with a lower number must not undo this cancellation.
+        # The number never decreases: a late cancellation of an earlier request must not undo this cancellation.
         self._cancelled = max(self._cancelled, number)
         while self.is_cancelled():
             # The interrupt is repeated, because a library may lose an interrupt that arrives while a statement starts.

@@ -40,7 +40,7 @@ class Detached:
         `status`: path of the file for the program's exit status. The file for the program's error is in the same
         directory. `keep_open`: descriptors that the program inherits, such as locks.
         """
-        for left in (status, _failure_file(status)):  # left by an earlier start
+        for left in (status, _failure_file(status)):  # an earlier start may have left them
             left.unlink(missing_ok=True)
         try:
             with log.open("ab") as output:

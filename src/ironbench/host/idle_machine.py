@@ -94,8 +94,8 @@ def _activity(before: _Counters, after: _Counters) -> Activity:
 
 
 def _read(tree: Tree, at_s: float) -> _Counters:
-    # The fields are user, nice, system, idle, iowait, irq, softirq and steal (proc_stat(5)); guest time is part of
-    # user.
+    # The fields are user, nice, system, idle, iowait, irq, softirq and steal (proc_stat(5)). The next field, guest
+    # time, is left out because it is already included in user.
     ticks = [int(word) for word in (tree.read("/proc/stat") or "cpu 0").splitlines()[0].split()[1:9]]
     idle = sum(ticks[3:5])
     memory = tree.table("/proc/meminfo")

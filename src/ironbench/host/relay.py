@@ -98,5 +98,5 @@ def main(parent: Channel) -> None:
     os.pwrite(counters, relay.counters(), 0)
     parent.tell({"address": relay.address, "counters": f"/proc/{os.getpid()}/fd/{counters}"})
     while not poller.poll(_COUNTERS_MS):
-        # Numbers only grow, so the new text is never shorter than the text that it replaces.
+        # The file is not truncated: the numbers only grow, so the new text is never shorter than the old one.
         os.pwrite(counters, relay.counters(), 0)

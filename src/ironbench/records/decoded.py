@@ -26,7 +26,8 @@ class _WithCause(msgspec.Struct):
     cause: str = ""
 
 
-# Created at import: msgspec 0.22 crashes if two threads (serve/app.py) first use a type simultaneously.
+# The decoder is created when the module is imported. msgspec 0.22 crashes if two threads use a type for the first time
+# at the same moment (see serve/app.py).
 _RECORD = msgspec.json.Decoder(Record)
 _WITH_SENTENCES = msgspec.json.Decoder(_WithSentences)
 _WITH_CAUSE = msgspec.json.Decoder(_WithCause)

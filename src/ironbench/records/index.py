@@ -171,8 +171,8 @@ class Index:
         """Updates the rows of a lab from its directory.
 
         `known` and `state` (see `state_of`) were read before the directory was listed. `stamps`: for each name in the
-        directory, the stamp of the record; None if the name is not a readable record. `read` reads a record that is new
-        or has changed, and returns None if the record cannot be read.
+        directory, the stamp of the record, or None if the name is not a readable record. `read` reads a record that is
+        new or has changed, and returns None if the record cannot be read.
         """
         gone = [(lab, id, stamp) for id, stamp in known.stamps.items() if stamps.get(id) != stamp]
         # Records are read before the database is locked, because reading a hundred thousand records takes seconds.

@@ -261,7 +261,8 @@ def _rate(load: Load, driven: Driven) -> list[Note]:
     kept = scheduled(summary) / due
     if scheduled(summary) + served >= RATE_KEPT * due:
         return []
-    # Transactions that were scheduled in the warm-up may also still be waiting.
+    # The note contains the length of the warm-up: transactions that were scheduled in the warm-up may still be waiting
+    # too.
     target = {"curve": load.curve.text} if load.curve else {"rate": load.rate}
     seen = {
         "finished": kept,
@@ -432,7 +433,8 @@ def _checkpoints(observation: Observation, elapsed_s: float) -> list[Note]:
 
 
 def _steadiness(load: Load, driven: Driven) -> list[Note]:
-    """Warns of throughput that changed during the trial, unless a rate or a curve defines it."""
+    """Warns if the throughput changed during the trial. Does not warn if the load has a rate or a curve, because the
+    throughput is then prescribed."""
     column = driven.timeline.get("transactions", b"")
     if load.rate is not None or load.curve is not None or not rate_change.is_long_enough(column):
         return []

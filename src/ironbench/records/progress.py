@@ -51,8 +51,8 @@ def first_usable(attempts: Iterable[Record]) -> Record | None:
 
 
 def attempts(records: Iterable[Record], block: int, cells: Collection[str]) -> int:
-    """Returns the number of the last attempt at these configurations in a block. If the configurations differ, returns
-    the highest number."""
+    """Returns the number of the last attempt in a block at any of these configurations. Returns 0 if there was no
+    attempt."""
     of_block = (one for one in records if one.purpose == Purpose.LAB and one.block == block and one.cell.name in cells)
     return max((one.attempt for one in of_block), default=0)
 

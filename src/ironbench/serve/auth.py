@@ -158,8 +158,8 @@ def tokens_of(cookies: str, query: str, authorization: str, cookie: str) -> Iter
     """Yields each token in a request with the place where it was found: `header`, `cookie` or `address`."""
     if authorization.startswith("Bearer "):
         yield "header", authorization.removeprefix("Bearer ").strip()
-    # `http.cookies` is not used, because it stops at the first invalid cookie, and such a cookie may come from another
-    # program on this host.
+    # `http.cookies` is not used, because it stops at the first invalid cookie. Another program on this host may have
+    # set an invalid cookie.
     for one in cookies.split(";"):
         name, _, value = one.strip().partition("=")
         if name == cookie:

@@ -119,7 +119,7 @@ def protocol(listener: Listener) -> type[H11Protocol]:
                 listener.request_came(self.descriptor)
 
         def on_response_complete(self) -> None:
-            # The timer starts first, because the call below may process the next request, which stops the timer.
+            # The timer must start first. The call below may already process the next request, which stops the timer.
             listener.wait_for_request(self.descriptor)
             super().on_response_complete()
 

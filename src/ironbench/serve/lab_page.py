@@ -129,8 +129,8 @@ class Events:
         """Returns the `state` event of a lab. Returns None if the lab is no longer running."""
         now_s = time.monotonic()
         seen = self._states.get(name)
-        # The file's modification time is read before its contents, so that a write between the two is noticed at the
-        # next check.
+        # The modification time of the file is read before its contents. If the file is written in between, the next
+        # check notices the change.
         written_ns = running.written(seen.file) if seen else 0
         if seen is None or now_s - seen.at_s >= 0.9 * _PERIOD_S or seen.written_ns != written_ns:
             known = None if seen is None or now_s > seen.asked_s + running.ASKED_S else seen.process

@@ -24,8 +24,8 @@ class Results:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        # The printer is silent, because pages show warnings about damaged records, and the terminal would repeat them
-        # at every request.
+        # The printer is silent: pages already show the warnings about damaged records. On the terminal, they would be
+        # repeated at every request.
         self.runs = Store(directory, Printer.silent())
         self._refreshed: set[str] = set()
         """Names of the labs that this process has already checked. The name "" stands for runs. Unreadable records of

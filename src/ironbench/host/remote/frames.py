@@ -60,7 +60,7 @@ def placed(frames: Sequence[Frame]) -> list[Placed]:
             drift_s = _DRIFT * abs(frames[other].there_s - frame.there_s)
             low = max(low, brackets[other][0] - drift_s)
             high = min(high, brackets[other][1] + drift_s)
-        # The clock is truncated to hundredths of a second, so the true time may be up to a hundredth later.
+        # The remote times are truncated to hundredths of a second, so the true times may be up to a hundredth later.
         first = max(frame.sent_s, frame.there_s + min(low, high))
         last = min(frame.came_s, frame.until_s + max(low, high) + RESOLUTION_S)
         at_s = (first + last) / 2 if first <= last else (frame.sent_s + frame.came_s) / 2

@@ -124,7 +124,7 @@ class _RayChild:
 
     def _begin(self, asked: dict[str, Any]) -> None:
         self._pool.begin(asked)
-        import ray  # Ray reads its settings when it is imported; `begin` has written them
+        import ray  # imported after `begin`, because the import reads Ray's settings
 
         answer(self._parent, {"over": True, "ray": ray.__version__, "machines": self._pool.machines()})
 

@@ -58,8 +58,8 @@ class RayWorkers:
             _require_answer(self._address, asked["written"])
             self._join(asked)
             return
-        # This is the only setting that makes Ray use only the loopback device (ray/_private/services.py,
-        # get_node_ip_address).
+        # With this setting, Ray uses only the loopback device. There is no other setting for this
+        # (ray/_private/services.py, get_node_ip_address).
         os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         # The token excludes other users of this machine. Without a token in the environment, Ray writes one to ~/.ray.
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}

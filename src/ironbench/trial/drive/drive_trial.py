@@ -284,8 +284,8 @@ class _Drive:
         retried = engines.get(session.engine).traits.duplicate_key if workload.retries_duplicate_keys else ()
         tasks = replace(tasks, reconnect=reconnect, bind_back=bind_back, retried_errors=retried)
         sampled = tuple(sources())
-        # `target` is called last, because a library engine then closes its own connection, whose locks would otherwise
-        # block the clients.
+        # `target` is called last. A library engine closes its own connection then, because the locks of this connection
+        # would block the clients.
         target = session.target(load.protocol, load.io)
         compiled = compiled_plan(target, tasks, load, sampled, plan, trial)
         stall = None

@@ -55,8 +55,8 @@ def run_work(
 ) -> Driven:
     """Runs one trial. Exceptions of the workload are passed on."""
     workload = workloads.get(plan.choice.workload)
-    # Called before the observers start: the call may end the process of a library engine, and observers must watch
-    # the process that does the work.
+    # `target` is called before the observers start, because it may end the process of a library engine. Observers must
+    # watch the process that does the work.
     target = session.target(load.protocol, load.io)
     window = MeasuredWindow(target, sources(), follow)
     with interruptible() as interrupt, _bound(_cpus(plan.system)):

@@ -30,7 +30,7 @@ REHEARSING_S = 2.0
 MOUNT_S = 4.0
 """Seconds for starting an emulated device, creating its file system, calibrating it, and removing it."""
 PIN_S = 0.5
-"""Seconds for pinning a server to CPUs over ssh and undoing it, which takes one process for each of the server's
+"""Seconds for pinning a server to CPUs over ssh and for undoing this. Both start a process for each of the server's
 threads."""
 MADE_ROWS_PER_S = 0.8e6
 """Rows of large data that one core generates per second, without the server's time. The value is assumed; `bench
@@ -88,7 +88,7 @@ def shared_loads(setups: Sequence[Setup]) -> list[SharedLoad]:
         dataset = workloads.get(setup.choice.workload).dataset(setup.system.engine, setup.choice.options)
         if dataset is None or not dataset.large or imported or dataset.key in found:
             continue
-        # The number of pieces is computed for one connection per worker. Pieces of large data have a fixed size.
+        # The number of connections does not matter here, because pieces of large data have a fixed size.
         pieces = _core.cut_rows(json.dumps(dataset.generator).encode(), workers, b"[]")
         made_s = dataset.rows / MADE_ROWS_PER_S / workers
         found[dataset.key] = SharedLoad(dataset.key, workers, len(pieces), dataset.rows, made_s, CHILD_BYTES)

@@ -11,14 +11,15 @@ from ironbench.trial.load.tables import present
 
 TABLE = "ironbench_load_piece"
 _SCHEMA = (
-    # The key prevents duplicate pieces, even if a worker that was considered lost is still running.
+    # Because of the primary key, no piece is loaded twice, even if a worker that was considered lost still runs.
     f"create table {TABLE} (data varchar(200) not null, piece varchar(200) not null, first bigint not null, "
     "past bigint not null, primary key (data, piece, first))"
 )
 
 
 class LoadedPieces:
-    """The recorded pieces of one family of tables. The record is dropped once the load is complete."""
+    """A table in the database that records which pieces of the data are already loaded. It is dropped when the load is
+    complete."""
 
     def __init__(self, session: Session, data: str) -> None:
         self._session = session

@@ -133,7 +133,7 @@ def _require_unused(folder: Path) -> None:
 
 
 def _require_room(folder: Path, contents: _Contents, engine: Engine) -> None:
-    shutil.rmtree(folder, ignore_errors=True)  # an incomplete snapshot, or one whose files were changed
+    shutil.rmtree(folder, ignore_errors=True)  # it is incomplete or was changed
     shutil.rmtree(folder.with_name(f"{folder.name}.new"), ignore_errors=True)
     _clear(folder.with_name(f"{folder.name}.load"))
     estimate = int(contents.bytes * SLACK) + engine.traits.costs.log_of(contents.bytes)

@@ -24,7 +24,8 @@ class Pressure:
         return tuple(
             Source(f"pressure.{resource}", "file", f"/proc/pressure/{resource}")
             for resource in _RESOURCES
-            # If PSI is compiled in but disabled, the file exists but cannot be read.
+            # The file is read to find out whether it can be read. If PSI is compiled in but disabled, the file exists
+            # but is not readable.
             if machine.read(f"/proc/pressure/{resource}")
         )
 
