@@ -34,8 +34,8 @@ class Metric:
 
     @property
     def words(self) -> str:
-        """Name shown to users: the title, or else the metric's name without its unit, such as `CPU steal (share of
-        time)` for `cpu_steal_share`."""
+        """Name shown to users. It is the title if there is one. Otherwise, it is the metric's name without its unit,
+        for example `CPU steal (share of time)` for `cpu_steal_share`."""
         return self.title or _spelled(self.name)
 
 

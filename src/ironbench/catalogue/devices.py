@@ -75,7 +75,7 @@ class PublishedFigure:
     on: str
     """The device expression that was measured."""
     load: Mapping[str, Any]
-    """The load under which the device was measured, as an argument of the core's `probe_device`."""
+    """The load under which the device was measured, in the format of the core's `probe_device`."""
     against: Mapping[str, Any] | None
     """The load whose result is the denominator if the published result is a ratio. None if the result is not a
     ratio."""

@@ -137,8 +137,8 @@ MOST_TESTS = 20
 
 
 def chosen(text: str, mix: int) -> tuple[Test, ...]:
-    """Returns the tests of an expression such as `default+sync`, without duplicates: reads first, then writes, then
-    mixed tests. Raises InputError."""
+    """Returns the tests of an expression such as `default+sync`, without duplicates. Reads come first, then writes,
+    then mixed tests. Raises InputError."""
     subject = written("workload.with", f"tests={text}")
     lines: dict[str, tuple[Test, ...]] = {}
     for name in text.split("+"):

@@ -36,7 +36,7 @@ def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = Fal
 
 
 def _looks_like_utf16(head: bytes) -> bool:
-    """Detects UTF-16 without a byte order mark: every other byte of ASCII letters is zero."""
+    """Detects UTF-16 without a byte order mark. In such a text, every other byte of ASCII letters is zero."""
     sample = head[:400]
     most = len(sample) // 2 * 0.9
     return len(sample) >= 8 and max(sample[::2].count(0), sample[1::2].count(0)) > most

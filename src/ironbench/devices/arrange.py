@@ -26,8 +26,8 @@ LOG_BYTES = 2 << 30
 TEMP_BYTES = 1 << 30
 SPARE_BYTES = 1 << 30
 GROWTH = 2.0
-"""Size of the data partition as a multiple of the loaded data. Tables grow, and while data are restored, two copies may
-exist for a short time."""
+"""Size of the data partition as a multiple of the loaded data. Tables grow. While data are restored, there may be two
+copies for a short time."""
 UNDONE = 2
 """Memory for undoing writes, as a multiple of the data. A device keeps the old and the new contents of each write until
 the next flush, so that a power cut can undo the write (`crates/ironbench-device/src/live/undo.rs`). Loading may write
@@ -62,8 +62,8 @@ def is_expression(text: str) -> bool:
 def requested_devices(
     devices: Mapping[str, str | DeviceSection], layout: LayoutSection, folder: Path
 ) -> tuple[DeviceRequest, ...]:
-    """Returns the devices named in `[devices]` or written as expressions in `[layout]`, in the order of the roles.
-    Roles that name the same device share it. `folder`: base of relative directories. Raises InputError."""
+    """Returns the devices that are named in `[devices]` or written as expressions in `[layout]`. They are in the order
+    of the roles. Roles that name the same device share it. `folder`: base of relative paths. Raises InputError."""
     named: dict[str, list[str]] = {}
     for role in ROLES:
         declared = getattr(layout, role)

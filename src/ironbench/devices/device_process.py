@@ -106,7 +106,7 @@ class MountedDevice:
         largest = max(blocks, key=lambda name: sizes[name])
         measured = json.loads(self._live.calibrate(blocks[largest], min(CALIBRATED_BYTES, sizes[largest])))
         for name, block in blocks.items():
-            # When the kernel itself keeps the bytes in memory, a write is durable at once and flushes are not needed
+            # If the kernel itself keeps the bytes in memory, a write is durable at once, and flushes are not needed
             # (docs/adr/0014).
             self._create_file_system(block, Path(self._order.points[name]), not measured["passes"])
         return {"calibration": measured, "blocks": blocks, "counters": str(files / COUNTERS)}
@@ -133,7 +133,7 @@ class MountedDevice:
 
     def unmake(self, patience_s: float) -> list[str]:
         """Undoes `make` in reverse order, with modelled timing off. Returns a line for each step that could not be
-        undone. If every step was undone, removes the device's entry from the register."""
+        undone. If there is none, also removes the device's entry from the register."""
         if self._live is not None:
             self._live.hurry()
             self.untraced = self._end_trace()

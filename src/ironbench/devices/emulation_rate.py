@@ -1,4 +1,5 @@
-"""How many I/Os per second this machine can emulate: measured when a device is mounted, and stored for plans."""
+"""Number of I/Os per second that this machine can emulate. It is measured when a device is mounted, and stored for
+plans."""
 
 from __future__ import annotations
 
@@ -92,7 +93,7 @@ def speed(model: str, models: bytes, capacity_bytes: int | None, rate: Emulation
 
 
 def is_too_fast(modelled_per_s: float, emulated_per_s: float) -> bool:
-    """Returns whether a model is refused, because results would measure this machine instead of the model."""
+    """Returns whether a model is refused. Results with it would measure this machine instead of the model."""
     return modelled_per_s > emulated_per_s * TOO_FAST
 
 

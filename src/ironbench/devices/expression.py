@@ -36,8 +36,8 @@ def normal(subject: str, text: str) -> str:
 
 
 def read_rate(model: str, capacity_bytes: int | None, depth: int) -> float:
-    """Returns the modelled rate of random 4 KiB reads per second at a queue depth. `capacity_bytes`: None means the
-    capacity of the model."""
+    """Returns the modelled number of random 4 KiB reads per second at a queue depth. `capacity_bytes`: with None, the
+    capacity of the model is used."""
     return _reads(model, capacity_bytes, depth)[0]
 
 
@@ -48,8 +48,8 @@ def is_negligible(model: str, capacity_bytes: int) -> bool:
 
 
 def mixed_read_rate(model: str, capacity_bytes: int, read_bytes: int) -> float:
-    """Returns the modelled throughput in bytes per second of random reads of `read_bytes` at the queue depth of a mix
-    of queries."""
+    """Returns the modelled throughput of random reads in bytes per second. Each read has `read_bytes`. The queue depth
+    is that of a mix of queries."""
     reads_per_s, _ = _reads(model, capacity_bytes, _MIXED_DEPTH, read_bytes)
     return reads_per_s * read_bytes
 

@@ -1,7 +1,5 @@
-"""File systems for emulated devices: how each is created and mounted.
-
-Imports only the standard library: the process of an emulated device runs this without site-packages.
-"""
+"""File systems for emulated devices. This module creates and mounts them. It imports only the standard library, because
+the process of an emulated device runs it without site-packages."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ class FileSystem:
     package: str
     """Debian package that contains the program."""
     options: tuple[str, ...] = ()
-    """Mount options that may follow the name after a colon. Each entry ends with the `=` before the option's value."""
+    """Mount options that may follow the name after a colon. Each entry includes the `=` before the option's value."""
     unflushed: str = ""
     """Mount option that disables flushes."""
 

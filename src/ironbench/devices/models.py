@@ -32,7 +32,7 @@ def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
 
 
 def for_core(known: dict[str, DeviceModel]) -> bytes:
-    """Encodes the models for the core as JSON: name → kind and parameters in base units."""
+    """Encodes the models as JSON for the core. The JSON maps each name to the kind and the parameters in base units."""
     return msgspec.json.encode({name: model.values() for name, model in known.items()})
 
 

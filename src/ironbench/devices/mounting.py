@@ -1,4 +1,4 @@
-"""Starts the processes of emulated devices, switches their timing, and ends them together with this process."""
+"""Starts the processes of emulated devices and switches their timing. The processes end together with this process."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Mounted:
     ) -> None:
         """Starts the device's process and waits until everything is mounted. Raises InputError and FailureError.
 
-        `by_hand`: see `DeviceOrder`. `detached`: the device outlives this process. `cuttable`: power cuts can be
-        emulated. `trace`: file for a trace of all requests.
+        `by_hand`: see `DeviceOrder`. `detached`: whether the device outlives this process. `cuttable`: whether power
+        cuts can be emulated. `trace`: file for a trace of all requests.
         """
         _refuse_used(device)
         self.device = device
@@ -104,7 +104,8 @@ class Mounted:
 
     @property
     def io_path(self) -> str:
-        """Name of the I/O path that requests take: through the device's process, or only through the kernel."""
+        """Name of the I/O path that requests take. The path goes either through the device's process or only through
+        the kernel."""
         return "kernel only" if self.calibration["passes"] else "/dev/fuse"
 
     @property
@@ -113,14 +114,15 @@ class Mounted:
         return self._child.process.poll()
 
     def cut(self, how: str, seed: int) -> int:
-        """Emulates a power cut. `how`: `lose`, `subset` or `torn` (`crates/ironbench-device/src/live/undo.rs`).
+        """Emulates a power cut, after which requests fail. Returns the number of writes since the last flush. Raises
+        FailureError.
 
-        Later requests fail. Returns the number of writes since the last flush. Raises FailureError.
+        `how`: `lose`, `subset` or `torn` (`crates/ironbench-device/src/live/undo.rs`).
         """
         return int(self._ask(f"cut {how} {seed}")["cut"])
 
     def restore_power(self) -> None:
-        """Mounts the file systems again after a power cut, when no process uses them any more. Raises FailureError."""
+        """Mounts the file systems again after a power cut. No process may use them any more. Raises FailureError."""
         self.blocks = self._ask("power")["blocks"]
 
     def death(self) -> str:
@@ -138,8 +140,8 @@ class Mounted:
         self._child.close()
 
     def stop(self) -> None:
-        """Unmounts the device and ends its process. Cleans up if the process could not do so. Raises FailureError that
-        names what could not be removed."""
+        """Unmounts the device and ends its process. If the process could not unmount the device, this method does.
+        Raises a FailureError that names what could not be removed."""
         if self._stopped:
             return
         answer = self._child.ask("stop") or self._last_words()
@@ -155,8 +157,8 @@ class Mounted:
             )
 
     def _last_words(self) -> dict[str, Any]:
-        """Returns the message that the device's process sent when another command or a signal ended it. Returns {} if
-        the process died without a message."""
+        """Returns the last message of the device's process, which it sent when another command or a signal ended it.
+        Returns {} if the process died without a message."""
         frame = self._child.receive()
         words: dict[str, Any] = {} if frame is None else frame[0]
         return words
@@ -182,7 +184,7 @@ class Mounted:
             )
 
     def _refuse_too_fast(self, reads_per_s: float) -> None:
-        """Raises InputError for a model that is much faster than the I/O path of this machine. The results would
+        """Raises InputError for a model that is much faster than the I/O path of this machine. Results with it would
         measure the machine instead of the model."""
         size = sum(one.bytes for one in self.device.partitions)
         if expression.is_negligible(self.device.model, size):

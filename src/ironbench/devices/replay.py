@@ -1,5 +1,5 @@
-"""Replays a recorded trace on another device model, in simulated time and with the recorded arrival times. Predicts
-latencies and the load of the device, and whether the device keeps up."""
+"""Replays a recorded trace on another device model, in simulated time. The I/Os have their recorded arrival times.
+Predicts the latencies and the load of the device, and whether the device keeps up."""
 
 from __future__ import annotations
 
@@ -129,13 +129,12 @@ def predicted(trace: Trace, model: str, models: bytes, capacity: int | None = No
 
 
 def checked(trace: Trace, models: bytes) -> ReplayCheck | None:
-    """Replays a trace on the device it was recorded on. Returns None if the trace does not name its device, or if the
-    model of that device has no latency.
-
-    Raises InputError if the device's expression is unknown on this machine or the trace is empty.
-    """
+    """Replays a trace on the device on which it was recorded. Returns None if the trace does not name its device, or if
+    the model of that device has no latency. Raises InputError if this machine does not know the device's expression, or
+    if the trace is empty."""
     if trace.recorded is None:
         return None
     own = predicted(trace, trace.recorded.device, models, trace.recorded.capacity)
-    # On a device without modelled latency, the recorded latencies measure the emulation itself, so they check nothing.
+    # On a device without modelled latency, the recorded latencies are those of the emulation itself. They cannot be
+    # compared with the model.
     return ReplayCheck(own.model, own.recorded_mean_s, own.predicted_mean_s) if own.predicted_mean_s else None

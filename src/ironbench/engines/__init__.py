@@ -69,7 +69,7 @@ def texts(name: str) -> tuple[str, ...]:
 
 
 def default(needs: Sequence[str], dsn: str | None = None) -> Engine:
-    """Returns the preferred engine that has these abilities. If a DSN's scheme names an engine, that engine is returned
+    """Returns the preferred engine that has these abilities. If `dsn` has the scheme of an engine, returns that engine
     instead."""
     if dsn and (engine := of_scheme(scheme(dsn))) is not None:
         return engine
@@ -81,7 +81,7 @@ _SCHEME = re.compile(r"([A-Za-z][\w+.-]*):")
 
 
 def scheme(dsn: str) -> str:
-    """Returns the scheme of a DSN: `name` for `name://…` or `name:…`, otherwise ""."""
+    """Returns the scheme of a DSN: `name` for `name://…` or `name:…`. Returns "" if there is none."""
     return match[1] if (match := _SCHEME.match(dsn)) else ""
 
 

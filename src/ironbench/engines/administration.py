@@ -68,13 +68,13 @@ class MarkedObjects:
 
     database: str = ""
     tables: Mapping[str, int] = field(default_factory=dict)
-    """For each table name as written in SQL, its size in bytes. Indexes and partitions are counted with their table."""
+    """For each table, its size in bytes. The size includes indexes and partitions. The names are written as in SQL."""
     routines: tuple[str, ...] = ()
     """Names of routines, with the types of their arguments."""
     server: str = ""
     """Identifier of the server. All addresses of the server have the same identifier."""
     databases: Mapping[str, int] = field(default_factory=dict)
-    """For each database that ironbench created on the server for the user's own data, its size in bytes."""
+    """For each database that ironbench created on the server to hold the user's own data, its size in bytes."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """For each complete database, the content key of its data."""
     entries: Mapping[str, int] = field(default_factory=dict)
@@ -198,8 +198,8 @@ class Administration:
         return MarkedObjects()
 
     def remove_made(self, session: Session) -> MarkedObjects:
-        """Drops either all marked objects or none. Raises FailureError if one of them is in use or another object
-        depends on one."""
+        """Drops either all marked objects or none. Raises FailureError if one of them is in use, or if another object
+        depends on one of them."""
         return MarkedObjects()
 
     def remove_entries(self, session: Session, top: str) -> int:

@@ -77,7 +77,8 @@ class EngineCosts:
     separate_primary_key: bool = False
     """Whether the primary key is a separate index. If not, rows are stored in primary key order."""
     queries_s: float = 30.0
-    """Duration in seconds of one stream of the 22 TPC-H-derived queries at scale factor 1 on two cores."""
+    """Duration in seconds of one stream of the 22 TPC-H-derived queries. It was measured at scale factor 1 on two
+    cores."""
     queries_read: float = 10.0
     """How often one stream of these queries reads the whole data if a third of the data fits in memory."""
     checkpoint_s: float = 0.0
@@ -110,7 +111,7 @@ class Traits:
     abilities: frozenset[str] = frozenset()
     """Abilities of the engine: a subset of `ABILITIES`."""
     preference: int = 0
-    """Preference as a default engine. Among the engines that can run a workload, the one with the highest value is the
+    """Rank as a default engine. Of the engines that can run a workload, the one with the highest value is the
     default."""
     protocols: tuple[str, ...] = ("",)
     """Protocols for sending statements. Scripts are compiled for the first protocol by default."""
@@ -205,8 +206,8 @@ class Engine(ABC):
         """Starts the engine with room for `clients` connections and a few more. Raises InputError and FailureError."""
 
     def log_reader(self, path: Path) -> LogReader | None:
-        """Returns a reader for the statements in a log of this engine. Returns None if the file is not such a log, or
-        if the core reads the engine's logs."""
+        """Returns a reader for the statements in a log of this engine. Returns None if the file is not such a log. Also
+        returns None if the core itself reads the logs of this engine."""
         return None
 
     def proxied(self, text: str) -> dict[str, Any] | None:
@@ -238,8 +239,8 @@ class Engine(ABC):
         return ability in self.traits.abilities
 
     def protocol(self, preferred: str) -> str:
-        """Returns the protocol that scripts are compiled for: `preferred` if the engine supports it, otherwise the
-        engine's first protocol."""
+        """Returns the protocol for which scripts are compiled. It is `preferred` if the engine supports this protocol.
+        Otherwise, it is the engine's first protocol."""
         return preferred if preferred in self.traits.protocols else self.traits.protocols[0]
 
     def basis(self, system: System) -> str:

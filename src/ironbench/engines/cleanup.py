@@ -95,7 +95,7 @@ def leftovers() -> list[str]:
 
 
 def unfinished_cleanup_commands() -> list[str]:
-    """Returns cleanup commands of dead ironbench processes that failed or were never run."""
+    """Returns cleanup commands of ironbench processes that have died. The commands failed or were never run."""
     return [f"{one.of}: `{shortened(one.cleanup)}`" for one in pending_cleanups.orphans()]
 
 

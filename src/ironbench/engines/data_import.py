@@ -73,8 +73,8 @@ class DataImport:
     setup: bool = False
     """Whether the engine can run the user's SQL files."""
     databases: bool = False
-    """Whether ironbench can create databases on an existing server, so that trials there can start from the user's
-    data."""
+    """Whether ironbench can create databases on an existing server. Trials on this server can then start from the
+    user's data."""
     templates: bool = False
     """Whether ironbench can also copy one of the user's databases on an existing server."""
 
@@ -153,7 +153,7 @@ class DatabaseCopies:
         self._session.stop()
 
     def reconnect(self) -> None:
-        """Connects again if the server has closed the connection, because the server restarted or the connection was
+        """Connects again if the server has closed the connection. The server may have restarted, or the connection was
         idle. Raises FailureError if no server answers."""
         self._session.reconnect()
 
@@ -168,8 +168,8 @@ class DatabaseCopies:
         return {}
 
     def new(self, key: str, template: str = "") -> Copy:
-        """Creates an incomplete database, which is empty or a copy of `template`. Raises InputError if the template is
-        missing or in use, and FailureError."""
+        """Creates a database and marks it as incomplete. It is empty or a copy of `template`. Raises FailureError, and
+        InputError if the template is missing or in use."""
         raise NotImplementedError
 
     def complete(self, copy: Copy, key: str) -> Copy:

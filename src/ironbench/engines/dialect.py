@@ -63,8 +63,8 @@ class Dialect:
         )
 
     def size(self, tables: Sequence[str]) -> str:
-        """Returns a query for the total size in bytes of the tables and their indexes, or of the whole database if the
-        engine does not report sizes of tables."""
+        """Returns a query for the total size in bytes of the tables and their indexes. If the engine does not report
+        sizes of tables, the query returns the size of the whole database."""
         return self.database_size()
 
     def database_size(self) -> str:
@@ -72,11 +72,8 @@ class Dialect:
         return ""
 
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
-        """Returns statements to run after loading: planner statistics, and work that would otherwise disturb the first
-        trial.
-
-        The statements are independent of each other.
-        """
+        """Returns statements to run after loading. They collect planner statistics, and do work that would otherwise
+        disturb the first trial. The statements are independent of each other."""
         return ["analyze"]
 
     def checkpoint(self) -> str:
@@ -114,8 +111,8 @@ class Dialect:
         raise NotImplementedError
 
     def epoch(self, moment: str) -> str:
-        """Returns an expression for the whole seconds from 1970-01-01 to a time. Is called only for engines with
-        `population`."""
+        """Returns an expression for the number of whole seconds between 1970-01-01 and a time. Is called only for
+        engines with `population`."""
         raise NotImplementedError
 
     def partitions(self, table: str) -> str:

@@ -16,11 +16,8 @@ from ironbench.model.system import Layout, System
 
 @contextmanager
 def checked_answers(is_given: bool) -> Iterator[None]:
-    """Raises FailureError in place of errors that occur while the answers of an existing server are parsed.
-
-    The answers of such a server are external input. For a server that ironbench started (`is_given` is false), the
-    original exception is raised.
-    """
+    """Replaces errors in the `with` block by FailureError. The block parses the answers of an existing server, which
+    are external input. If ironbench started the server (`is_given` is false), raises the original exception."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -40,8 +37,8 @@ class ServerAddress(Protocol):
 def validated_existing(
     system: System, parse: Callable[[str], tuple[ServerAddress, Secrets]], way: str = ""
 ) -> tuple[System, Secrets]:
-    """Returns the system with a normalised DSN, and its secrets. Raises InputError for options that would change the
-    server. `parse`: function that parses a DSN."""
+    """Validates a system with an existing server. Returns the system with a normalised DSN, and its secrets. Raises
+    InputError for options that would change the server. `parse`: function that parses a DSN."""
     refuse_configuring(system, way)
     address, secrets = parse(system.dsn or "")
     return replace(system, dsn=address.text()), secrets

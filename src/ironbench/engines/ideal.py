@@ -32,8 +32,8 @@ from ironbench.model.system import System
 MEMORY = Path("/dev/shm")
 _TMPFS = "tmpfs"
 _NOTE = "data"
-"""Name of a file in the memory directory. The file contains the path of the data directory that the memory directory
-belongs to."""
+"""Name of a file in a directory in memory. The file contains the path of the data directory to which the directory in
+memory belongs."""
 TEMP_BYTES = 1 << 30
 """Memory that must be available for temporary files. Statements that need more fail as if the disk were full."""
 GROWTH = 1.25
@@ -45,8 +45,8 @@ MOST_OF_MEMORY = 0.7
 
 
 def refuse(system: System, unsupported: Mapping[str, str]) -> None:
-    """Raises InputError for a zero-latency part that this engine does not support. `unsupported`: unsupported part →
-    reason."""
+    """Raises InputError for a zero-latency part that this engine does not support. `unsupported`: for each such part,
+    the reason."""
     for part in system.ideal:
         if part in unsupported:
             raise InputError(
@@ -89,7 +89,8 @@ def with_cache(system: System, files: Path, least_bytes: int) -> System:
 
 
 def in_memory(system: System) -> tuple[str, ...]:
-    """Returns the zero-latency parts whose files are in a directory in memory instead of on a zero-latency device."""
+    """Returns the zero-latency parts whose files are in a directory in memory. The other parts are on zero-latency
+    devices."""
     return tuple(part for part in ("log", "temp") if part in system.ideal and not system.on_zero_latency_device(part))
 
 

@@ -38,7 +38,7 @@ class Identity:
         gid = os.getegid() if self.gid is None else self.gid
         if os.geteuid() != 0 or root.stat().st_uid == uid:
             return
-        # The root directory is changed last, so its owner shows that everything below it was changed.
+        # The root directory is changed last. If it has the right owner, everything below it also has.
         for folder, _, files in os.walk(root, topdown=False):
             for path in (*(f"{folder}/{name}" for name in files), folder):
                 os.chown(path, uid, gid, follow_symlinks=False)
@@ -113,7 +113,7 @@ def _ways_for_root() -> list[Identity]:
 
 
 def _trial(identity: Identity, program: str) -> str | None:
-    """Runs the program once with this identity. Returns None on success, otherwise why it failed."""
+    """Runs the program once with this identity. Returns None if it runs. Otherwise, returns why it failed."""
     try:
         done = run_program([*identity.prefix, program, "--version"])
     except FailureError as error:

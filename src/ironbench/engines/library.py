@@ -1,5 +1,5 @@
-"""Base class of engines that are a library with a single database file: refused options, limits, and copies of the
-file."""
+"""Base class of engines that are a library with a single database file. It refuses unsupported options, checks limits,
+and copies the file."""
 
 from __future__ import annotations
 
@@ -102,11 +102,8 @@ def take(file: Path, folder: Path, *, keep: bool) -> CopyResult:
 
 
 def put_back(file: Path, folder: Path) -> CopyResult:
-    """Replaces the database file with the copy in `folder`. Raises InputError if there is not enough space, and
-    FailureError.
-
-    An existing file that was not restored from a snapshot is renamed to `….kept-N`, together with its WAL.
-    """
+    """Replaces the database file with the copy in `folder`. Raises FailureError, and InputError if there is not enough
+    space. If the replaced file did not come from a snapshot, it is renamed to `….kept-N`, together with its WAL."""
     _remove_or_keep(file)
     aside = file.with_name(f"{file.name}.new")
     aside.unlink(missing_ok=True)
@@ -141,10 +138,10 @@ def _remove_or_keep(file: Path) -> None:
 
 
 def require_closed(dump: Path, what: str, magic: bytes, at: int, logs: Sequence[str], hint: str) -> None:
-    """Raises InputError unless `dump` is a closed database file: it has `magic` at offset `at`, and there are no
-    changes in its WAL.
+    """Raises InputError unless `dump` is a closed database file. Such a file has the bytes `magic` at offset `at`, and
+    its WAL contains no changes.
 
-    `what`: kind of file. `hint`: how to bring the changes of a WAL into the file.
+    `what`: kind of file. `hint`: how to move the changes of a WAL into the file.
     """
     subject = f"dump {dump}"
     if dump.is_dir():

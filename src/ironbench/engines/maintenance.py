@@ -56,18 +56,19 @@ def answering(session: Session) -> Callable[[], None]:
 class MaintenanceOperations(Protocol):
     @property
     def vacuums(self) -> Mapping[str, str]:
-        """The statement for each kind of vacuum, with `{}` for the table. Kinds that the engine does not support are
-        missing."""
+        """For each kind of vacuum, the statement. It contains `{}` in place of the table. Kinds that the engine does
+        not support are missing."""
         ...
 
     @property
     def index_builds(self) -> Mapping[str, str]:
-        """The statement for an ordinary (`off`) or a concurrent (`on`) index build, with `{}` for index and table."""
+        """The statement for an ordinary index build (`off`) and for a concurrent one (`on`). It contains `{}` in place
+        of the index and of the table."""
         ...
 
     @property
     def index_removal(self) -> str:
-        """Statement that drops an index, with `{}` for index and table."""
+        """Statement that drops an index. It contains `{}` in place of the index and of the table."""
         ...
 
     @property

@@ -17,15 +17,15 @@ _IN_RECORD = 12
 
 
 class SampledWaits(ABC):
-    """Evaluates a source that has one line per wait event: the event's name, a tab, and the number of backends with
-    this event."""
+    """Evaluates a source with one line for each wait event. A line contains the event's name, a tab, and the number of
+    backends with this event."""
 
     activity: ClassVar[str]
     """Name of the source with the wait events."""
     backends: ClassVar[str]
     """Name of the source that lists the process or thread ids of the backends."""
     schedstat: ClassVar[str]
-    """Name of the source that reads their scheduler counters (proc_pid_schedstat)."""
+    """Name of the source that reads the scheduler counters of the backends (proc_pid_schedstat)."""
 
     @abstractmethod
     def part_of(self, event: str) -> str:
@@ -95,7 +95,8 @@ def _means(readings: list[SamplePoint]) -> Values:
 
 
 def _series(readings: list[SamplePoint]) -> list[Series]:
-    """Returns averages over one second, because each of the 20 samples per second contains only a few backends."""
+    """Returns an average for each second. There are 20 samples per second, and each of them contains only a few
+    backends."""
     buckets: dict[int, list[SamplePoint]] = {}
     for point in readings:
         buckets.setdefault(int(point.t_s // 1.0), []).append(point)

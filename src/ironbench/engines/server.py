@@ -1,4 +1,5 @@
-"""Life cycle of a server that ironbench starts, common to all engines: socket, register, guard, readiness, shutdown."""
+"""Life cycle of a server that ironbench starts. All engines share it. It covers socket, register, guard, readiness and
+shutdown."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ _STATUS_PATIENCE_S = 1.0
 _MESSAGES_BYTES = 16384
 """Number of bytes at the end of a server's log that are searched for errors."""
 READY_PATIENCE_S = 600.0
-"""Seconds that a server has to start, because crash recovery can take this long."""
+"""Seconds that a server has to start. Crash recovery can take this long."""
 
 
 def raise_file_limit() -> None:
-    """Raises the limit on open files to the maximum, for this process (one connection per client) and for the servers
-    that it starts."""
+    """Raises the limit on open files to the maximum. The limit applies to this process, which has one connection per
+    client, and to the servers that it starts."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -80,8 +81,8 @@ class ServerLaunch:
     limit_bytes: int | None = None
     """Memory limit for the server and the page cache of its files."""
     cached: tuple[Path, ...] = ()
-    """Directories whose files are evicted from the page cache before a memory limit is set. Cached files would not be
-    charged to the server."""
+    """Directories whose files are evicted from the page cache before a memory limit is set. Cached files would
+    otherwise not be charged to the server."""
 
     def words(self) -> tuple[str, ...]:
         on_cpus = () if self.cpus is None else ("taskset", "--cpu-list", ",".join(map(str, self.cpus)))
@@ -208,8 +209,8 @@ def _new_socket_directory(socket: str) -> str:
 
 
 def _within(group: Path | None, launch: ServerLaunch) -> tuple[str, ...]:
-    """Creates the control group, and returns the command prefix that enters it. Evicts files from the page cache first,
-    because cached pages would not be charged to the group. Raises FailureError."""
+    """Creates the control group, and returns the command prefix that enters it. Before that, evicts files from the page
+    cache, because cached pages would not be charged to the group. Raises FailureError."""
     if group is None or launch.limit_bytes is None:
         return ()
     for directory in launch.cached:

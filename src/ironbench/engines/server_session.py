@@ -1,4 +1,4 @@
-"""A session with a running server, common to all engines: a server that ironbench started, or an existing server."""
+"""A session with a running server, which ironbench started or which already exists. All engines share this module."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ apply to it. Its limit is `READY_PATIENCE_S`."""
 _SILENCE_S = 20.0
 _OWN_SILENCE_S = 120.0
 """Seconds of silence after which ironbench gives up a server that it started. The limit is longer than for an existing
-server, because emulated devices may be slow by design, and ironbench notices at once if the server dies."""
+server. Emulated devices may be slow by design, and ironbench notices at once if its own server dies."""
 _ANSWER_S = 30.0
 """Time limit of a query about the server itself, such as one for its settings or counters. Such a query normally takes
 milliseconds."""
@@ -338,7 +338,8 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             return False
 
     def _explain(self, error: FailureError) -> None:
-        """Raises FailureError with the server's log if a server that ironbench started has died."""
+        """Raises FailureError if a server that ironbench started has died. The error contains the end of the server's
+        log."""
         if self._own is not None and self._own.running.ended(0.0 if error.sqlstate else _DYING_S):
             raise FailureError(self.title, f"the server crashed: {self._own.running.last_words()}") from error
 

@@ -56,7 +56,8 @@ def parameters(query: str, known: Collection[str]) -> dict[str, str]:
     given: dict[str, str] = {}
     for pair in filter(None, query.split("&")):
         name, equals, value = pair.partition("=")
-        # If an @ follows, the text after the ? may be part of a password, so the name of the parameter is not shown.
+        # The text after the ? may be part of a password if an @ follows. In this case, the name of the parameter is not
+        # shown.
         shown, hint = ("", f"; {ESCAPES}") if "@" in query else (f" {name}", "")
         if not equals:
             raise wrong(f"parameter{shown} has no value", f"write ?name=value{hint}")
@@ -90,7 +91,7 @@ def certificate(name: str, path: str | None) -> str | None:
 
 
 def is_file(path: str) -> bool:
-    """Returns whether a path names a file. Returns False for a path that no file can have."""
+    """Returns whether a path names a file. Returns False for text that cannot be a path."""
     try:
         return Path(path).is_file()
     except OSError:

@@ -13,7 +13,7 @@ from ironbench.model.observation import Sample
 _ESCAPED = re.compile(r"\\(.)")
 _MEANT = {"t": "\t", "n": "\n", "r": "\r"}
 _PATIENCE_S = 2.0
-"""Maximum delay in seconds of the last reading after the end of the window: the core waits this long for the
+"""Maximum number of seconds between the end of the window and its last reading. The core waits this long for the
 reading."""
 
 
@@ -44,7 +44,7 @@ def fields(sample: Sample) -> Iterator[list[str | None]]:
 
 
 def counters(sample: Sample, keys: int, width: int) -> dict[tuple[str, ...], list[float]]:
-    """Returns, for the first `keys` columns of each row, the other columns as numbers. Skips malformed rows."""
+    """Maps the first `keys` columns of each row to the other columns as numbers. Skips malformed rows."""
     counters = {}
     for row in fields(sample):
         if len(row) == keys + width:

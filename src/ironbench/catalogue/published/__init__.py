@@ -26,7 +26,8 @@ class PublishedResult:
     """Physical cores of the whole system."""
     score: float
     per_core: float
-    """Score per core: as published if the list contains it, otherwise the score divided by the cores."""
+    """Score per core. It is taken from the list if the list contains it. Otherwise, it is the score divided by the
+    number of cores."""
     other: dict[str, str]
     """The other columns of the list: name → value, as written in the list."""
 

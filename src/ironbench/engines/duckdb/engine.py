@@ -66,7 +66,7 @@ class DuckdbAdministration(Administration):
         if not tables:
             tables = tuple(row[0] or "" for row in session.query(_ALL))
         for table in tables:
-            # MIN and MAX are not used, because DuckDB would answer them from statistics without reading.
+            # MIN and MAX are not used, because DuckDB would answer them from statistics and not read the data.
             session.query(f"select bit_xor(hash(columns(*))) from {table}")
         return f"every column of {counted(len(tables), 'table')} was read"
 

@@ -145,7 +145,7 @@ class _Cursor:
 
 
 def code_of(error: Exception) -> str:
-    """Returns the name of the error, such as `Constraint`, because DuckDB has no SQLSTATEs."""
+    """Returns the name of the error, such as `Constraint`. DuckDB has no SQLSTATEs."""
     return type(error).__name__.removesuffix("Exception")
 
 
@@ -196,7 +196,8 @@ _NOT_FOR_LOADING = ("memory_limit", "max_memory", "threads", "worker_threads")
 
 
 def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
-    """Loads rows as the core's `load_rows` does for other engines. Raises FailureError."""
+    """Loads rows in the child process. For engines whose wire protocol the core implements, the core's `load_rows` does
+    this. Raises FailureError."""
     import duckdb
 
     import ironbench._core as core

@@ -1,4 +1,4 @@
-"""Runs trials in the process that has the database open: the core's drive loop calls a cursor for each client."""
+"""Runs trials in the process that has the database open. The core's drive loop calls a cursor for each client."""
 
 from __future__ import annotations
 
@@ -77,11 +77,9 @@ class DuckdbClient:
 
 
 def _parts(text: str) -> list[tuple[Any, bool | None]]:
-    """Splits a text into statements, each with the transaction state after it: True for open, False for ended, None for
-    unchanged.
-
-    A text that cannot be parsed is returned unchanged, so that its execution fails with DuckDB's error.
-    """
+    """Splits a text into statements. Each comes with the state of the transaction after it: True for open, False for
+    ended, None for unchanged. A text that cannot be parsed is returned unchanged, so that its execution fails with
+    DuckDB's error."""
     import duckdb
 
     try:
@@ -102,8 +100,8 @@ class _Unread(str):
 
 
 def drive(plan: bytes, progress: Any) -> Any:
-    """Runs a trial as the core's `drive` does for engines whose wire protocol the core implements. Raises FailureError
-    if the file cannot be opened."""
+    """Runs a trial in the child process. For engines whose wire protocol the core implements, the core's `drive` does
+    this. Raises FailureError if the file cannot be opened."""
     import duckdb
 
     import ironbench._core as core

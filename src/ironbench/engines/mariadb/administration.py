@@ -88,10 +88,8 @@ def _drop(session: Session, tables: Collection[str]) -> None:
 
 def in_order(tables: Iterable[str], references: Iterable[tuple[str, str]]) -> list[str]:
     """Sorts tables so that each comes before the tables that it references. The server drops tables one by one, and
-    refuses to drop a referenced table.
-
-    `references`: pairs of a table and a table that it references.
-    """
+    refuses to drop a table while another one references it. `references`: pairs of a table and a table that it
+    references."""
     order: TopologicalSorter[str] = TopologicalSorter()
     for name in tables:
         order.add(name)

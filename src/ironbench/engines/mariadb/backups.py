@@ -58,14 +58,14 @@ class _Copies:
     def backup(self, system: System, session: Session, backup: BackupRequest) -> Program:
         options = homes.of(system.layout, installation.find(system.settings.get("bin"))).options
         words = [str(_program(system, _COPY)), f"--defaults-file={options}", "--backup", *_where(session)]
-        # The program requires a target directory, but does not use it when the backup is streamed. Nothing reads the
+        # The program requires a target directory, but does not use it if the backup is streamed. Nothing reads the
         # stream.
         aside = backup.folder.with_name(f"{backup.folder.name}.discarded")
         to = ["--stream=xbstream", f"--target-dir={aside}"] if backup.format == "discard" else [_into(backup.folder)]
         return Program([*words, *to], homes.environment(), answering(session))
 
     def verified(self, folder: Path) -> Check:
-        """Checks the files that mariadb-backup writes when it ends, because it creates no manifest."""
+        """Checks that the files exist that mariadb-backup writes at its end. mariadb-backup creates no manifest."""
         notes = (folder / f"{name}_checkpoints" for name in ("mariadb_backup", "xtrabackup"))
         text = next((path.read_text() for path in notes if path.is_file()), "")
         known = dict(line.split(" = ") for line in text.splitlines() if " = " in line)

@@ -1,5 +1,5 @@
-"""Imports the user's own data into MariaDB: SQL as written by mariadb-dump, sent statement by statement over
-ironbench's connection."""
+"""Imports the user's own data into MariaDB. The data are SQL as written by mariadb-dump. The statements are sent one by
+one over ironbench's connection."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def _lacks(subject: str, text: MysqlSqlText, collations: Collection[str], versio
 
 
 def _run(session: Session, file: Path, text: MysqlSqlText, show: Show, *, own: bool) -> Counter[str]:
-    """Executes the file. Returns kind of statement → number of skipped statements. Raises FailureError that contains
-    line, statement and reason."""
+    """Executes the file. Returns the number of skipped statements of each kind. Raises a FailureError that contains the
+    line, the statement and the reason."""
     if not isinstance(session, MariadbSession):
         raise TypeError(session)
     connection = session.as_client()  # the user's file must run with a client's usual session settings

@@ -12,7 +12,7 @@ from ironbench.model.session import Row
 
 _STATUS = "(select cast(variable_value as unsigned) from information_schema.global_status where variable_name = '{}')"
 # InnoDB has no statement for a checkpoint. These statements make InnoDB flush dirty pages until the checkpoint includes
-# everything that was committed before, and then restore the settings. They change no settings of an existing server.
+# everything that was committed before. Then they restore the settings. They change no settings of an existing server.
 _CHECKPOINT = f"""
 begin not atomic
   declare wanted bigint unsigned;
@@ -94,8 +94,8 @@ class MariadbDialect(Dialect):
         return f"load data local infile '' into table {table} character set utf8mb4"
 
     def compressed(self, table: str) -> str:
-        """Returns a statement that compresses pages to half their size: KEY_BLOCK_SIZE 8 with pages of 16 kB (manual,
-        "InnoDB COMPRESSED Row Format")."""
+        """Returns a statement that compresses pages to half their size. This is KEY_BLOCK_SIZE 8 with pages of 16 kB
+        (manual, "InnoDB COMPRESSED Row Format")."""
         return f"alter table {table} row_format = compressed key_block_size = 8"
 
     def checkpoint(self) -> str:

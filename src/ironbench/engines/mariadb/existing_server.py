@@ -25,8 +25,8 @@ _OBSERVERS = 1
 
 
 def find(address: MysqlAddress, query: Query) -> LocalServer:
-    """Locates the server on this machine by its data directory. Returns an empty result if the server is elsewhere or
-    cannot be seen."""
+    """Finds the server's processes on this machine. The server is recognised by its data directory. Returns an empty
+    result if the server is elsewhere or cannot be seen."""
     if address.socket is None and address.host not in ("localhost", "127.0.0.1", "::1"):
         return LocalServer()
     try:
@@ -76,8 +76,8 @@ _DIRECTORIES = """
 
 
 def locate(session: Session, machine: Tree) -> ServerLocation:
-    """Locates the server's process on a machine: the machine's only server process, or the process with the data
-    directory in its command line."""
+    """Locates the server's process on a machine. It is the process with the data directory in its command line. If only
+    one server process runs on the machine, it is that process."""
     known = {str(name): value or "" for name, value in session.query(_DIRECTORIES)}
     data = known.get("datadir", "").rstrip("/")
     roles = {

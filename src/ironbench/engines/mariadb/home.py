@@ -21,7 +21,7 @@ from ironbench.model.system import Layout
 DATABASE = "ironbench"
 LOG_FILE = "ib_logfile0"
 _OWNER = "owner"
-"""Name of a file beside a redo log. The file contains the path of the data directory to which the log belongs."""
+"""Name of a file next to a redo log. The file contains the path of the data directory to which the log belongs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,8 @@ def option_line(name: str, value: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Returns the environment for the server's programs, without variables that select another server or language."""
+    """Returns the environment for the server's programs. Variables that select another server or language are
+    removed."""
     return programs.environment_without("MYSQL", "MARIADB")
 
 

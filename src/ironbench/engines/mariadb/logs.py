@@ -253,8 +253,8 @@ def _opened(path: Path) -> IO[bytes]:
 
 @lru_cache(maxsize=4096)
 def _template(text: str) -> tuple[str, str]:
-    """Returns a statement in lower case without literals, comments and repeated spaces, and the statement's first
-    keyword."""
+    """Returns a statement in lower case, without literals, comments and repeated spaces. Also returns the statement's
+    first keyword."""
     parts: list[str] = []
     for token in _TOKENS.finditer(text):
         kind = token.lastgroup

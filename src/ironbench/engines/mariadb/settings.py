@@ -54,8 +54,8 @@ SHAPING = (
     *("innodb_fill_factor", "innodb_stats_persistent", "innodb_stats_persistent_sample_pages", "innodb_stats_method"),
     *("use_stat_tables", "analyze_sample_percentage", "histogram_size", "histogram_type"),
 )
-"""Settings that affect what loading writes, including planner statistics. Data loaded with different values of these
-settings count as different data."""
+"""Settings that affect what loading writes, including planner statistics. Data that were loaded with different values
+of these settings are different data."""
 INSTALLING = ("innodb_page_size", "innodb_checksum_algorithm", "innodb_undo_tablespaces")
 """Settings that can only be chosen when the data directory is created."""
 LOADING = {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": "OFF"}

@@ -18,10 +18,8 @@ _LEFT_OUT = (NOTE, f"{NOTE}.new", LOG_FILE, "ib_buffer_pool")
 
 
 def take(home: MariadbHome, folder: Path, *, keep: bool) -> CopyResult:
-    """Copies a stopped server's files into a new `folder`. Without `keep`, files are hard-linked. Raises FailureError.
-
-    Because the log is included, the copy is consistent even after a crash of the server.
-    """
+    """Copies the files of a stopped server into a new `folder`. Without `keep`, files are hard-linked. The copy
+    includes the log, so it is consistent even if the server crashed. Raises FailureError."""
     own_files.refuse_running(home.files, home.place)
     log, known = homes.log_file(home.files), own_files.note(home.files)
     with copies.atomic_directory(folder) as aside:
@@ -33,11 +31,9 @@ def take(home: MariadbHome, folder: Path, *, keep: bool) -> CopyResult:
 
 
 def put_back(home: MariadbHome, folder: Path) -> CopyResult:
-    """Replaces a stopped server's files with the copy in `folder`. Raises InputError if there is not enough space, and
-    FailureError.
-
-    The caller holds the directory's lock. Files that do not come from a snapshot are renamed to `files.kept-N`.
-    """
+    """Replaces the files of a stopped server with the copy in `folder`. The caller holds the lock of the directory.
+    Raises FailureError, and InputError if there is not enough space. If the replaced files did not come from a
+    snapshot, they are renamed to `files.kept-N`."""
     own_files.refuse_running(home.files, home.place)
     _remove_or_keep(home)
     return own_files.copy_back(folder, home.files)

@@ -1,4 +1,5 @@
-"""Parses SQL files for MariaDB: their origin, the database that they use, and statements that must not run.
+"""Parses SQL files for MariaDB. Finds out which server wrote a file, which database it uses, and which statements must
+not run.
 
 Dumps of one database often contain its name (CREATE DATABASE, USE, `shop`.`item`). Such statements and prefixes are
 removed, so that everything is created in the database of the trials.
@@ -104,7 +105,7 @@ class MysqlSqlText:
     """Whether the end of the file shows that the file is complete. The end is recognised by the last line, or by
     statements that restore the settings saved at the start."""
     collations: set[str] = field(default_factory=set)
-    """Collations in the file that only MySQL 8 and newer versions of MariaDB have."""
+    """Collations in the file that exist only in MySQL 8 and in newer versions of MariaDB."""
 
 
 class SqlStatement(NamedTuple):
@@ -195,7 +196,7 @@ _HINT = "create the dump without --databases, or remove the statement"
 
 
 def statements(path: Path, subject: str, known: MysqlSqlText, *, own: bool) -> Iterator[SqlStatement]:
-    """Yields the statements to send. Raises InputError if one affects other databases."""
+    """Yields the statements to send. Raises InputError if a statement affects other databases."""
     prefix = _prefix(known.database) if known.database else None
     for piece in pieces(path, "mariadb"):
         if (statement := _statement(piece, subject, known.database, prefix, own=own)) is not None:
@@ -205,8 +206,8 @@ def statements(path: Path, subject: str, known: MysqlSqlText, *, own: bool) -> I
 def _statement(
     piece: Piece, subject: str, database: str = "", prefix: re.Pattern[bytes] | None = None, *, own: bool
 ) -> SqlStatement | None:
-    """Converts a part of a file to a statement, without the name of the file's `database`. Returns None for a comment.
-    Raises InputError."""
+    """Converts a part of a file to a statement. The name of the file's `database` is removed from it. Returns None for
+    a comment. Raises InputError."""
     if piece.begins == len(piece.text):
         return None
     words = head_of(piece)
@@ -229,8 +230,8 @@ def head_of(piece: Piece) -> str:
 
 
 def refuse_within(subject: str, at: str, sql: str) -> None:
-    """Raises InputError for a statement that changes another database, immediately or when an object that it creates is
-    used. `at`: the statement's position in the file."""
+    """Raises InputError for a statement that changes another database. It may do so at once, or when an object that it
+    creates is used. `at`: the statement's position in the file."""
     if _ROWS.match(sql):
         words = sql[:1000]  # only rows follow
         if named := _CHANGES.match(words):
@@ -270,8 +271,8 @@ def _origin(head: str) -> str:
 
 
 def _named(words: str) -> tuple[str, str]:
-    """Returns the database that a statement creates, drops, alters or uses, and the verb. Returns two empty strings for
-    other statements."""
+    """Returns the database that a statement creates, drops, alters or uses. Also returns the verb. Returns two empty
+    strings for other statements."""
     if found := _USE.match(words):
         return _plain(found[1]), "USE"
     if found := _DATABASE.match(words):

@@ -22,7 +22,7 @@ class NoEngine(Engine):
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Returns a system that has only directories. They are neither created nor claimed, because the workload
+        """Returns a system that has only directories. ironbench neither creates nor claims them, because the workload
         decides how to use them."""
         for name, value in system.settings.items():
             raise InputError(

@@ -1,4 +1,4 @@
-"""The engine `null`: it answers statements without doing any work, in order to measure the benchmark harness."""
+"""The engine `null`. It answers statements without doing any work, in order to measure the benchmark harness."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class DatabaseKind:
     """Whether transactions begin and end with ODBC calls. This is necessary if the database has no statements for this,
     or has different ones."""
     splits: bool = True
-    """Whether multiple statements are sent one by one, because the driver accepts only one statement per call."""
+    """Whether several statements are sent one by one, because the driver accepts only one statement per call."""
     backslashes: bool = False
     """Whether a backslash is the escape character in strings."""
     inside: bool = False

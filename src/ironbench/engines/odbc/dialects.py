@@ -1,5 +1,5 @@
-"""SQL dialects of databases that ironbench reaches only through ODBC, written from the vendors' manuals. The dialects
-are untested."""
+"""SQL dialects of databases that ironbench reaches only through ODBC. They follow the vendors' manuals and are
+untested."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Db2Dialect(Dialect):
 
 
 def with_from(sql: str, table: str) -> str:
-    """Adds FROM with a table of one row to a query without FROM, for databases where every query needs one."""
+    """Adds FROM with a one-row table to a query without FROM. Some databases require FROM in every query."""
     left = sql
     while (less := _INNERMOST.sub(" ", left)) != left:
         left = less

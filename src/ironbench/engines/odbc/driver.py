@@ -21,7 +21,7 @@ _WORDS = {
 _LOGIN = ("28000", "28P01", "08004")
 """SQLSTATEs of a rejected login."""
 _LOGIN_WORDS = re.compile(r"password|authenticat|access denied|log[io]n (failed|denied)", re.IGNORECASE)
-"""Words in messages about a rejected login, for drivers that report it with other SQLSTATEs, such as PostgreSQL's
+"""Words in messages about a rejected login. Some drivers report it with other SQLSTATEs, for example PostgreSQL's
 driver."""
 _GONE = ("08003", "08007", "08S01", "57P01", "57P02", "57P03")
 """SQLSTATEs after which the connection is unusable."""

@@ -23,7 +23,7 @@ _SECRET = re.compile(
 )
 """Pattern of the keywords for users and passwords in the connection strings of any driver."""
 _WITHIN = re.compile(r"(pwd|pass\w*|secret|token)\s*=|://[^\s/@:]*:[^\s@]*@", re.IGNORECASE)
-"""Pattern of secrets in a value that is itself a connection string (`pqopt` of PostgreSQL's driver)."""
+"""Pattern of secrets in a value that is itself a connection string, such as `pqopt` of PostgreSQL's driver."""
 _USER = re.compile(r"^u(ser )?id$|^user(name)?$", re.IGNORECASE)
 _EXAMPLE = "write odbc:Driver={NAME};Server=…;Database=…, or odbc:NAME for a data source of odbc.ini"
 

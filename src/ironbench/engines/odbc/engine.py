@@ -57,7 +57,7 @@ class OdbcEngine(Engine):
         return {engine.name: engine for engine in variants}
 
     def engine_for(self, dsn_: str | None) -> Engine:
-        """Connects to ask the driver which database it accesses, and returns the engine for that database."""
+        """Connects, and asks the driver which database it accesses. Returns the engine for this database."""
         if dsn_ is None:
             raise _nobody()
         if dsn_ not in self._answered:
@@ -112,8 +112,8 @@ class OdbcVariant(Engine):
         self.traits = traits
 
     def engine_for(self, dsn: str | None) -> Engine:
-        """Returns this engine. Raises InputError if the DSN leads to a different database, for which this engine's SQL
-        would be wrong."""
+        """Returns this engine. Raises InputError if the DSN leads to a different database, because this engine's SQL
+        would be wrong for it."""
         if dsn is not None and (engine := ENGINE.engine_for(dsn)) is not self:
             raise InputError(
                 written("system.engine", self.name), f"{written('system.dsn')} connects to {engine.name}", "remove it"

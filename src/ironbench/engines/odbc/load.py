@@ -1,4 +1,4 @@
-"""Loads rows from the core's generators in a child process, with the fastest method that each driver supports."""
+"""Loads rows from the core's generators in a child process. Uses the fastest method that the driver supports."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Row = tuple[Any, ...]
 
 
 def load(plan: dict[str, Any], progress: Any) -> dict[str, Any]:
-    """Loads rows as the core's `load_rows` does for engines whose wire protocol the core implements. Raises
-    FailureError."""
+    """Loads rows in the child process. For engines whose wire protocol the core implements, the core's `load_rows` does
+    this. Raises FailureError."""
     import ironbench._core as core
 
     begin = time.perf_counter()

@@ -22,7 +22,8 @@ from ironbench.model.session import Row
 CONNECT_S = 15
 """Login timeout of the driver in seconds (SQL_ATTR_LOGIN_TIMEOUT)."""
 _PATIENCE_S = 30.0
-"""Timeout in seconds for drivers that ignore the login timeout, and for statements at the start of a connection."""
+"""Timeout in seconds for the login and for the statements at the start of a connection. It ends a login with a driver
+that ignores the login timeout."""
 _SILENCE_S = 20.0
 """Number of seconds without an answer after which ironbench checks whether the database is alive. The check opens a new
 connection. If the database does not answer on it either, ironbench gives up."""
@@ -100,7 +101,7 @@ class OdbcLine(ChildChannel):
         )
 
     def _answers(self) -> bool:
-        """Returns whether the database accepts or refuses a new connection in time."""
+        """Returns whether the database answers a request for a new connection in time. A refusal is also an answer."""
         probe = Child(__name__, driver.SUBJECT, packages=[package_folder()])
         probe.tell(self._asked)
         answered = probe.waiting(_PROBE_S)
@@ -177,8 +178,8 @@ class _ConnectionAnswers:
         return {"columns": columns, "rows": [[driver.text(value) for value in row] for row in rows]}
 
     def _copied(self, sql: str, data: bytes) -> dict[str, Any]:
-        """Inserts rows in COPY's text format, without escapes, as literals. Each literal is converted to the type of
-        its column."""
+        """Inserts rows as literals. The rows are in COPY's text format, without escapes. Each literal is converted to
+        the type of its column."""
         named = _TABLE.search(sql)
         assert named is not None, sql
         table, rows = named[1], data.decode().splitlines()
@@ -195,7 +196,7 @@ def _literal(value: str) -> str:
 
 
 _TABLE = re.compile(r"\b(?:copy|table)\s+(\w+)", re.IGNORECASE)
-"""Pattern of the table name in a statement that takes a stream of rows, in any dialect."""
+"""Pattern of the table name in a statement that is followed by a stream of rows. It covers all dialects."""
 _WHOLE = re.compile(
     r"\s*(create\s+(or\s+replace\s+)?(function|procedure|trigger)|begin\s+not\s+atomic|declare)\b", re.IGNORECASE
 )

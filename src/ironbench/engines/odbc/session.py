@@ -96,7 +96,7 @@ class OdbcSession(Limited, SessionDefaults):
         }
 
     def version(self) -> str:
-        """Returns the version of the database, as precisely as the database reports it."""
+        """Returns the version of the database in the most precise form that the database reports."""
         if not self.kind.version:
             return self.driver_info["version"]
         return self.query(self.kind.version)[0][0] or ""

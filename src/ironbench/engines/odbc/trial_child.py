@@ -19,7 +19,7 @@ from ironbench.errors import FailureError
 
 CONNECT_S = 15
 _CANCEL_S = 15.0
-"""Seconds that a driver may take to return from a cancelled statement. After that, the process exits."""
+"""How many seconds a driver may take to return from a cancelled statement. After that, the process exits."""
 _AGAIN_S = 0.1
 _LEFT = 4
 """Exit code of a process whose driver is stuck."""
@@ -44,7 +44,7 @@ class OdbcFailure:
 
 
 class OdbcClient:
-    """A client's connection, with a cursor for every command. Each command is therefore prepared only once."""
+    """A client's connection. It has a cursor for every command, so that each command is prepared only once."""
 
     def __init__(self, connection: Any, commands: Sequence[Command], kind: DatabaseKind) -> None:
         self._connection, self._kind = connection, kind
@@ -80,7 +80,8 @@ class OdbcClient:
         now = time.monotonic()
         if not self._cancelled_at:
             self._cancelled_at = now
-            # Some drivers hold a lock while they wait for the server, so that cancel() does not return either.
+            # Cancelling has its own thread. While a driver waits for the server, it may hold a lock, so that cancel()
+            # does not return either.
             threading.Thread(target=self._cancel_all, daemon=True).start()
         elif now > self._cancelled_at + _CANCEL_S:
             sys.stderr.write(f"the ODBC driver has not returned {_CANCEL_S:.0f} s after SQLCancel\n")
@@ -191,7 +192,8 @@ class OdbcClient:
 
 
 def drive(plan: bytes, progress: Any) -> Any:
-    """Runs a trial as the core's `drive` does for engines whose wire protocol the core implements."""
+    """Runs a trial in the child process. For engines whose wire protocol the core implements, the core's `drive` does
+    this."""
     import ironbench._core as core
 
     engine, called = split_plan(plan)

@@ -130,7 +130,7 @@ class PostgresAdministration(Administration):
 
     def remove_made(self, session: Session) -> MarkedObjects:
         made = self.made(session)
-        # The backend of a session that has just ended may exist for a short time after that.
+        # The backend of a session may continue to exist for a short time after the session has ended.
         deadline = time.monotonic() + _LEAVING_S
         while (busy := _using(session, made.databases)) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -140,8 +140,8 @@ class PostgresAdministration(Administration):
                 f"in use by another ironbench process (server process {process})",
                 "wait until it has finished",
             )
-        # Statements that are sent together form one transaction (PostgreSQL 18 documentation, 54.2.2.1). CASCADE is not
-        # used, because it would also drop the user's objects that depend on these tables.
+        # CASCADE is not used, because it would also drop the user's objects that depend on these tables. Statements
+        # that are sent together form one transaction (PostgreSQL 18 documentation, 54.2.2.1).
         drops = [f"drop table {', '.join(made.tables)}"] if made.tables else []
         drops += [f"drop routine {', '.join(made.routines)}"] if made.routines else []
         if drops:
@@ -181,7 +181,8 @@ class PostgresAdministration(Administration):
             for table in vacuumed:
                 session.query(f"vacuum {table}")
         except FailureError as error:
-            # A trial with dead tuples is still valid. If the engine has died, the trial will report it.
+            # A trial with dead tuples is valid, so the trial continues. If the engine has died, the trial will report
+            # it.
             return {"garbage": f"not vacuumed: {error.cause}"}
         return {"garbage": f"vacuumed {', '.join(vacuumed)}" if vacuumed else f"below {in_percent(most)}"}
 

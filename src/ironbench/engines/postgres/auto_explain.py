@@ -106,7 +106,7 @@ def _of(plan: StatementPlan, logged: Sequence[tuple[float, str]]) -> ExecutedPla
 
 
 def _split(entry: str) -> tuple[str, str]:
-    """Splits a log entry into the statement, on one line, and the lines of its plan."""
+    """Splits a log entry into the statement and the lines of its plan. The statement is on one line."""
     lines = [line.removeprefix("\t") for line in entry.splitlines()]
     first = next((at for at, line in enumerate(lines) if NODE.match(line)), len(lines))
     texts = [line for line in lines[:first] if not line.startswith("Query Parameters:")]

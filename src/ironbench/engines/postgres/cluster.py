@@ -115,11 +115,9 @@ def needs_recovery(cluster: Cluster, installation: PostgresInstallation) -> bool
 
 
 def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
-    """Moves pg_wal to the directory of the layout.
-
-    After a clean shutdown the WAL is not needed, so it is not copied: pg_resetwal starts a new one. This also repairs a
-    cluster whose WAL was lost because it was in memory when the machine restarted. Raises FailureError.
-    """
+    """Moves pg_wal to the directory of the layout. After a clean shutdown, the WAL is not needed. It is therefore not
+    copied, and pg_resetwal starts a new one. This also repairs a cluster that has lost its WAL, because the WAL was in
+    memory and the machine restarted. Raises FailureError."""
     link = cluster.files / "pg_wal"
     before = Path(os.path.realpath(link))
     moved = _log_is_elsewhere(cluster)
@@ -216,7 +214,7 @@ def _run(command: list[str], cluster: Cluster, identity: Identity) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Returns the environment for the server's programs: without the user's PG* variables, and with messages in
+    """Returns the environment for the server's programs. The user's PG* variables are removed, and messages are in
     English."""
     return programs.environment_without("PG")
 
@@ -242,16 +240,14 @@ def _has_segments(wal: Path) -> bool:
 
 
 def _drop_stale_pid_file(cluster: Cluster) -> None:
-    """Removes postmaster.pid. No process works in the directory, so the file contains the id of a dead process or a
-    reused process id.
-
-    If the id was reused, PostgreSQL would refuse to start.
-    """
+    """Removes postmaster.pid. No process works in the directory, so the process in this file is dead. If its process id
+    has been reused, PostgreSQL would refuse to start."""
     (cluster.files / "postmaster.pid").unlink(missing_ok=True)
 
 
 def _refuse_log_of_another(cluster: Cluster) -> None:
-    """Raises InputError if the log directory belongs to another cluster, according to the note `cluster` in it."""
+    """Raises InputError if the log directory belongs to another cluster. The note `cluster` in it names the cluster to
+    which it belongs."""
     if cluster.log_place is None:
         return
     try:

@@ -1,4 +1,4 @@
-"""Databases that ironbench creates on an existing PostgreSQL server, with names that identify them
+"""Databases that ironbench creates on an existing PostgreSQL server. Their names identify them as ironbench's
 (`engines.own_databases`)."""
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _END = """
 """
 """SQL that terminates the sessions that the role may terminate.
 
-DROP DATABASE WITH (FORCE) is not used: while an autovacuum worker is in the database, PostgreSQL 15 allows it only to
+DROP DATABASE WITH (FORCE) is not used. While an autovacuum worker is in the database, PostgreSQL 15 allows it only to
 superusers. Plain DROP DATABASE ends such workers itself, and waits up to 5 s for them (CountOtherDBBackends in
 src/backend/storage/ipc/procarray.c).
 """
 _DROPS = 3
-"""Number of attempts to drop a database, because another autovacuum worker may start in it."""
+"""Number of attempts to drop a database. An attempt fails if another autovacuum worker starts in the database."""
 _SETTINGS = """
     select split_part(one, '=', 1), substr(one, strpos(one, '=') + 1)
       from pg_db_role_setting s join pg_database d on d.oid = s.setdatabase, unnest(s.setconfig) one
@@ -180,8 +180,8 @@ class PostgresCopies(DatabaseCopies):
         return f"CREATE DATABASE TEMPLATE by {strategy}"
 
     def _with_settings(self, template: str, name: str) -> str:
-        """Copies the template's settings (`ALTER DATABASE … SET`), because CREATE DATABASE does not copy them. Returns
-        a phrase with the settings that the role is not allowed to set."""
+        """Copies the template's settings (`ALTER DATABASE … SET`), because CREATE DATABASE does not copy them. The role
+        may not be allowed to set some of them. Returns a phrase that names these settings."""
         lacking = []
         for setting, value in self._session.query(f"{_SETTINGS} d.datname = {_text(template)} order by s.setrole"):
             try:

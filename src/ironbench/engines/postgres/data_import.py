@@ -1,4 +1,5 @@
-"""Imports the user's own data into PostgreSQL: dumps with PostgreSQL's programs, copies with CREATE DATABASE."""
+"""Imports the user's own data into PostgreSQL. Dumps are restored with PostgreSQL's programs. Databases are copied with
+CREATE DATABASE."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ _SCHEMAS = """
      where schemaname not in ('pg_catalog', 'information_schema') and not schemaname = any (current_schemas(false))
      group by 1 order by count(*) desc limit 3
 """
-"""Query for schemas that contain tables and are not in the search path. A dump made without --create lacks `ALTER
-DATABASE … SET search_path`."""
+"""Query for schemas that contain tables but are not in the search path. A dump that was made without --create does not
+set the search path of its database."""
 _NO_DUMP = "SQL file, not written by pg_dump"
 """Description of an SQL file that names no server version. A dump written by pg_dump always names one."""
 
@@ -114,7 +115,7 @@ class PostgresDataImport(DataImport):
         return psql.left_out
 
     def finish_load(self, session: Session) -> None:
-        # FREEZE marks rows as visible to all transactions. Without it, the first reader of each page would do so and
+        # FREEZE marks rows as visible to all transactions. Otherwise, the first reader of each page would do this and
         # cause writes.
         session.query("vacuum (freeze, analyze)")
         try:

@@ -63,7 +63,7 @@ class PostgresDialect(Dialect):
         return "select pg_database_size(current_database())"
 
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
-        # FREEZE marks rows as visible to all transactions. Without it, the first reader of each page would do so and
+        # FREEZE marks rows as visible to all transactions. Otherwise, the first reader of each page would do this and
         # cause writes.
         return [f"vacuum (freeze, analyze) {table}" for table in tables]
 

@@ -1,5 +1,5 @@
-"""Collects statements of a running server for a capture: rates from pg_stat_statements, values of parameters from
-pg_stats."""
+"""Collects statements of a running server for a capture. Rates come from pg_stat_statements, and values of parameters
+from pg_stats."""
 
 from __future__ import annotations
 

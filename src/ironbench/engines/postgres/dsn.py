@@ -1,7 +1,5 @@
-"""Parses DSNs of existing servers in both formats of libpq, with libpq's environment variables and password file.
-
-https://www.postgresql.org/docs/18/libpq-connect.html#LIBPQ-CONNSTRING
-"""
+"""Parses DSNs of existing servers in both formats of libpq. Uses libpq's environment variables and password file.
+https://www.postgresql.org/docs/18/libpq-connect.html#LIBPQ-CONNSTRING"""
 
 from __future__ import annotations
 
@@ -40,7 +38,8 @@ class PostgresAddress:
     """Address, user and database of a server, without the password."""
 
     host: str
-    """Host name, IP address, or socket directory (starts with `/`, or with `@` for an abstract socket)."""
+    """Host name, IP address, or socket directory. A socket directory starts with `/`, or with `@` for an abstract
+    socket."""
     port: int
     user: str
     database: str
@@ -202,8 +201,8 @@ _METHODS = ("password", "md5", "gss", "sspi", "scram-sha-256", "oauth", "none")
 
 
 def _methods(text: str) -> str:
-    """Normalises `require_auth`. Raises InputError for an unknown method, and for a mixture of required and excluded
-    methods."""
+    """Normalises `require_auth`. Raises InputError for an unknown method. Also raises InputError if the value contains
+    both required and excluded methods."""
     methods = [word.strip() for word in text.split(",") if word.strip()]
     for word in methods:
         if word.removeprefix("!") not in _METHODS:
@@ -360,12 +359,9 @@ def _root_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> s
 
 
 def for_programs(connection: Mapping[str, Any]) -> dict[str, str]:
-    """Returns environment variables with which PostgreSQL's programs trust the same certificates as ironbench's
-    connections.
-
-    By default, the programs only look for a file in the user's home directory. `system` (since version 16) selects the
-    machine's trusted certificates (libpq: sslrootcert).
-    """
+    """Returns environment variables for PostgreSQL's programs. With these, the programs trust the same certificates as
+    ironbench's connections. By default, the programs only look for a file in the user's home directory. `system` (since
+    version 16) selects the machine's trusted certificates (libpq: sslrootcert)."""
     usual = "system" if connection["sslmode"] == "verify-full" else ""
     root = connection["sslrootcert"] or usual
     given = {variable: connection.get(name) for name, variable in words.VARIABLES.items() if name.startswith("ssl")}

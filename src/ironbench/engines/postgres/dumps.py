@@ -68,8 +68,8 @@ class Tools:
 
 
 def read(path: Path) -> PgDump:
-    """Reads the properties of a dump. Raises InputError if the file is not a dump, or if it was made by a newer version
-    than every installed pg_restore."""
+    """Reads the properties of a dump. Raises InputError if the file is not a dump, or if no installed pg_restore is new
+    enough for it."""
     subject = f"dump {path}"
     form = _form(path, subject)
     if form == "plain":
@@ -95,8 +95,8 @@ def read(path: Path) -> PgDump:
 
 @functools.lru_cache(maxsize=4)
 def _plain(path: Path, mtime_ns: int, subject: str) -> PgDump:
-    """Examines a plain dump. The result is cached, so that a large file is read only once for plan and load.
-    `mtime_ns`: part of the cache key that detects a changed file."""
+    """Examines a plain dump. Plan and load share the cached result, so that a large file is read only once. `mtime_ns`:
+    modification time, which is in the cache key so that a changed file is read again."""
     text = psql_text.examined(path, subject)
     return PgDump(
         path,
@@ -120,7 +120,8 @@ def _others(schemas: Sequence[str]) -> tuple[str, ...]:
 
 
 def contents(path: Path, left_out: Sequence[str]) -> str:
-    """Returns the table of contents without some extensions, in the format of `pg_restore --use-list`."""
+    """Returns the table of contents in the format of `pg_restore --use-list`. The extensions in `left_out` are
+    removed."""
     done = run_program([tools().program("pg_restore"), "--list", str(path)], environment=environment())
     endings = re.compile(rf" EXTENSION (?:- )?(?:{'|'.join(map(re.escape, left_out))})\s*$")
     return "".join(f"{line}\n" for line in done.stdout.splitlines() if not endings.search(line))
@@ -154,11 +155,8 @@ def _form(path: Path, subject: str) -> str:
 
 @functools.cache
 def tools(sslmode: str = "disable") -> Tools:
-    """Returns the newest installed programs that support `sslmode`. Newer programs can read all older dumps and connect
-    to all older servers.
-
-    Raises FailureError if no such programs are installed.
-    """
+    """Returns the programs to use. They are the newest installed ones that support `sslmode`, because newer programs
+    can read all older dumps and connect to all older servers. Raises FailureError if no such programs are installed."""
     usable = [one for one in _installed() if sslmode in _NO_TLS or one.bin != installation.find().bin]
     if not usable:
         raise FailureError(

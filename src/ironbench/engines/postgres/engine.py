@@ -305,7 +305,7 @@ def _address(running: server.RunningServer, database: str) -> dsn.PostgresAddres
 
 
 def _create_database(address: dsn.PostgresAddress, cluster: Cluster) -> None:
-    """Creates ironbench's database, and the layout's temporary tablespace, unless they exist."""
+    """Creates ironbench's database and the layout's temporary tablespace. Does nothing if they exist."""
     session = PostgresSession(address, Secrets(), None)
     try:
         if not session.query(f"SELECT FROM pg_database WHERE datname = '{clusters.DATABASE}'"):

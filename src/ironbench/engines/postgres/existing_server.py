@@ -1,7 +1,5 @@
-"""Checks for an existing server: its processes and directories, the role's privileges, and free connections.
-
-The checks run before any trial starts, and change no settings.
-"""
+"""Checks of an existing server. They find its processes and directories, and check the role's privileges and the free
+connections. The checks run before any trial starts, and change no settings."""
 
 from __future__ import annotations
 
@@ -116,7 +114,7 @@ class Privilege:
     held: str
     """SQL expression that is true if the current role has the privilege."""
     grant: str
-    """SQL by which an administrator grants the privilege. Placeholders: `{role}`, `{schema}`."""
+    """SQL with which an administrator grants the privilege. Placeholders: `{role}`, `{schema}`."""
     note: str = ""
     """Further information for the user."""
 
@@ -179,8 +177,8 @@ RIGHTS = {
 
 
 def require_rights(session: Session, needs: Collection[tuple[str, str]]) -> None:
-    """Raises InputError if the role lacks a privilege. `needs`: pairs of a table, option or workload and the privilege
-    that it needs."""
+    """Raises InputError if the role lacks a required privilege. `needs`: pairs of a table, option or workload, and the
+    privilege that it needs."""
     for subject, name in needs:
         right = RIGHTS[name]
         held, role, schema, database = session.query(
@@ -211,7 +209,8 @@ other connection slots. Auxiliary backends, such as parallel workers, are counte
 the result is too low, `_connect` tests the real number.
 """
 TOO_MANY = ("53300", "53400")
-"""SQLSTATEs too_many_connections and configuration_limit_exceeded: errors of a server or a pooler that is full."""
+"""SQLSTATEs too_many_connections and configuration_limit_exceeded. A server or a pooler without free connections raises
+these errors."""
 
 
 def require_room(session: PostgresSession, clients: int) -> None:
@@ -251,7 +250,7 @@ _ELSEWHERE = "the server runs in a container, where its process IDs are differen
 
 
 def locate(session: Session, machine: Tree) -> ServerLocation:
-    """Locates the server on `machine` by the backend of this connection, whose parent is the postmaster."""
+    """Locates the server on `machine`. The parent of this connection's backend is the postmaster."""
     pid = int(session.query(_OWN_BACKEND)[0][0] or 0)
     stat = machine.read(f"/proc/{pid}/stat") or ""
     if not is_program(stat.partition("(")[2].rpartition(")")[0]):

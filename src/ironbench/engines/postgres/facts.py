@@ -21,8 +21,8 @@ _MAY_HOLD_SECRETS = (
     "ssl_passphrase_command",
 )
 _INCIDENTAL = ("unix_socket_directories", "port", "external_pid_file")
-"""Settings that contain the address of the server. The address of a server that ironbench starts is random, so it is
-not a property of the system."""
+"""Settings that contain the address of the server. If ironbench starts the server, the address is random and not a
+property of the system."""
 
 _NOT_CHOSEN = ("default", "override", "client", "session")
 """Values of pg_settings.source for settings that nobody chose for this server."""
@@ -48,11 +48,10 @@ _BUILD = """
 
 def read(query: Query) -> dict[str, Any]:
     """Returns version, settings with their sources, extensions of the database, configure flags, and missing build
-    features.
+    features. The result is JSON-compatible and contains no secrets.
 
-    The result is JSON-compatible and contains no secrets. `settings_seen` shows whether the role can see all settings:
-    pg_settings omits those that only superusers and members of pg_read_all_settings may see (PostgreSQL 18
-    documentation, 53.25).
+    `settings_seen` in the result tells whether the role can see all settings. Only superusers and members of
+    pg_read_all_settings can see all of pg_settings (PostgreSQL 18 documentation, 53.25).
     """
     rows = query(_SETTINGS)
     settings = {str(name): value or "" for name, value, _, _ in rows}
@@ -78,7 +77,7 @@ def read(query: Query) -> dict[str, Any]:
 
 
 BUILD_FEATURES = {"lz4": "default_toast_compression", "zstd": "wal_compression", "io_uring": "io_method"}
-"""For each optional feature of a build, the setting that requires the feature (PostgreSQL 18 documentation, 17.3.3)."""
+"""For each optional feature of a build, the setting that uses it (PostgreSQL 18 documentation, 17.3.3)."""
 
 
 def lacking(build: dict[str, Any]) -> list[str]:
@@ -102,8 +101,8 @@ def _one(query: Query, sql: str) -> str:
 
 
 def _configure(query: Query) -> str:
-    """Returns the configure flags, if the role may see them. The role's privileges are checked first, so that no error
-    is written to the server's log."""
+    """Returns the configure flags. Returns "" if the role may not see them. The role's privileges are checked first,
+    because an error would be written to the server's log."""
     may = _one(
         query,
         "SELECT coalesce(has_table_privilege(to_regclass('pg_catalog.pg_config'), 'select'), false)"

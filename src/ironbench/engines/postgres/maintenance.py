@@ -67,8 +67,8 @@ class PostgresMaintaining:
         return Program(command, environment, answering(session))
 
     def verified(self, system: System, folder: Path) -> Check:
-        """Compares every file with the backup's manifest: by checksum, or by size if pg_verifybackup cannot read the
-        backup."""
+        """Compares every file with the backup's manifest. The checksums are compared if pg_verifybackup can read the
+        backup. Otherwise, only the sizes are compared."""
         tool = str(_program(system, _VERIFY))
         if not _reads(tool, folder):
             wrong = _wrong_sizes(folder)
@@ -118,8 +118,8 @@ class PostgresMaintaining:
 
 
 def _refuse_tablespaces(session: Session, form: str) -> None:
-    """Raises InputError for a server with tablespaces: a plain backup would write their files to the server's own paths
-    on this machine."""
+    """Raises InputError for a server with tablespaces. A plain backup would write their files to the same paths on this
+    machine as on the server."""
     sql = "select spcname from pg_tablespace where spcname not in ('pg_default', 'pg_global') order by spcname"
     if rows := session.query(sql):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Parses SQL files for psql: contents of dumps by pg_dump or pg_dumpall, and statements that must not run.
+"""Parses SQL files for psql. Finds out what dumps of pg_dump and pg_dumpall contain, and which statements must not run.
 
 pg_dump writes its table of contents in comments: `-- Name: …; Type: …; Schema: …; Owner: …`.
 """
@@ -34,8 +34,8 @@ _FILLS = re.compile(
     r"(?:CREATE\s+(?:UNLOGGED\s+|FOREIGN\s+)?(?:TABLE|SEQUENCE|VIEW|FUNCTION|TYPE|SCHEMA)|COPY|INSERT)\b", re.IGNORECASE
 )
 _COPY = re.compile(rf"COPY\s+({NAME})", re.IGNORECASE)
-"""Pattern of the start of a COPY statement up to the table name. The list of columns may be longer than the examined
-part of a statement."""
+"""Pattern of the start of a COPY statement. It ends after the table name, because the list of columns may be longer
+than the examined part of a statement."""
 _DUMPED_FROM = re.compile(r"^-- Dumped from database version:? (\d+)(\.\d+)?", re.MULTILINE)
 _COMMENTS = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)*+")
 _MERGED = ("INSERT", "SELECT", "GRANT", "REVOKE", "COMMENT")
@@ -140,8 +140,8 @@ def _of_one_database(
 
 
 def fed(path: Path, database: str | None) -> Iterator[bytes]:
-    """Yields the text for psql, without statements for other databases or the whole server. Line numbers stay the
-    same."""
+    """Yields the text for psql. Statements for other databases or for the whole server are removed. Line numbers stay
+    the same."""
     current = ""
     for piece in pieces(path, "postgres", _MERGED):
         statement = piece.head(200)

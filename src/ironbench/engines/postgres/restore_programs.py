@@ -101,8 +101,8 @@ class _Client(ABC):
 
 @dataclass(slots=True)
 class Psql(_Client):
-    """Runs an SQL file with psql. If the user wrote the file (`own`), a DROP may only fail for an object that the file
-    itself creates."""
+    """Runs an SQL file with psql. If the user wrote the file (`own`), a DROP may fail only for an object that the file
+    creates."""
 
     file: Path = Path()
     text: PostgresSqlText = field(default_factory=PostgresSqlText)

@@ -17,7 +17,7 @@ from ironbench.model.system import System
 
 
 def _complaint(text: str) -> str:
-    # Every backend writes this message after its server was killed, so the message explains nothing.
+    # Every backend writes this message after its server was killed. It does not explain why the server died.
     return complaint("\n".join(line for line in text.splitlines() if "unexpected postmaster exit" not in line))
 
 
@@ -43,7 +43,8 @@ def launch(
     lock: int,
     system: System,
 ) -> ServerLaunch:
-    """Describes how to start a server with a prepared cluster. `settings_for`: socket directory → settings."""
+    """Describes how to start a server with a prepared cluster. `settings_for`: function that returns the settings for a
+    socket directory."""
     return ServerLaunch(
         make=MAKE,
         place=cluster.place,

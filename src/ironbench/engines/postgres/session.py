@@ -78,8 +78,8 @@ class PostgresSession(ServerSession[PostgresAddress, "Connection"]):
 
     @property
     def commits(self) -> int:
-        """Number of transactions that the server has committed for this session, over all of the session's
-        connections."""
+        """Number of transactions that the server has committed for this session. The number includes all connections of
+        the session."""
         return self._committed + (self._connection.commits if self._connection is not None else 0)
 
     def _drop(self) -> None:

@@ -43,9 +43,8 @@ OURS = {
 
 
 CHECKSUMS = "data_checksums"
-"""Name of the setting for page checksums. It affects the files instead of the running server: `cluster.set_checksums`
-enables or disables checksums. initdb enables them by default since PostgreSQL 18, so a comparison of versions should
-set it."""
+"""Name of the setting for page checksums. It affects the files and not the running server, and `cluster.set_checksums`
+applies it. initdb enables checksums by default since PostgreSQL 18, so a comparison of versions should set it."""
 _NOT_IN_THE_FILE = ("bin", CHECKSUMS)
 
 
@@ -68,7 +67,7 @@ def checksums(settings: Mapping[str, str]) -> bool | None:
 
 
 def named(settings: Mapping[str, str], installation: PostgresInstallation) -> dict[str, str]:
-    """Returns the settings with the spelling of the server's own list. Names are case-insensitive (PostgreSQL 18
+    """Returns the settings in the spelling of the server's own list. Names are case-insensitive (PostgreSQL 18
     documentation, 19.1.1)."""
     if all(name == name.lower() for name in settings):
         return dict(settings)
@@ -77,8 +76,8 @@ def named(settings: Mapping[str, str], installation: PostgresInstallation) -> di
 
 
 SHAPING = (CHECKSUMS, "default_toast_compression", "default_table_access_method", "default_statistics_target")
-"""Settings that affect what loading writes, including planner statistics. Data loaded with different values of these
-settings count as different data."""
+"""Settings that affect what loading writes, including planner statistics. Data that were loaded with different values
+of these settings are different data."""
 
 
 LOADING = {
@@ -101,11 +100,9 @@ USUAL_WORKERS = 3
 
 
 def for_devices(system: System, installation: PostgresInstallation) -> dict[str, str]:
-    """Returns the number of concurrent reads for the emulated device of the data, because the server cannot detect the
-    device's properties.
-
-    With io_method=worker, the number of reads in flight is limited to the number of I/O workers, 3 by default.
-    """
+    """Returns the number of concurrent reads for the emulated device of the data. The server cannot detect the device's
+    properties. With io_method=worker, the number of reads in flight is limited to the number of I/O workers, which is 3
+    by default."""
     device = system.layout.device_of("data")
     if device is None or not device.depth:
         return {}
@@ -172,8 +169,8 @@ def effective(system: System, clients: int, socket_directory: str, *, temp: bool
 
 
 def _parallel(most: int) -> dict[str, str]:
-    """Returns settings for at most `most` processes per statement: the backend and its workers (PostgreSQL 18
-    documentation, 19.4.6)."""
+    """Returns settings for at most `most` processes per statement. The backend is one of these processes, and its
+    workers are the others (PostgreSQL 18 documentation, 19.4.6)."""
     workers = most - 1
     return {
         "max_parallel_workers_per_gather": str(workers),

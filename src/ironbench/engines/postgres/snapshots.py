@@ -25,8 +25,8 @@ from ironbench.host.programs import output
 FILES = "cluster"
 """Name of the cluster's directory in a snapshot's folder."""
 NOTE = "ironbench-restored"
-"""Name of a file in a restored cluster that contains the snapshot's name. A cluster without this file is never removed,
-because it may be the user's."""
+"""Name of a file in a restored cluster. The file contains the name of the snapshot. A cluster without this file is
+never removed, because it may be the user's."""
 _EMPTIED = ("pg_stat", "pg_stat_tmp")
 """Directories whose contents a snapshot omits."""
 _LEFT_OUT = ("postmaster.pid", "postmaster.opts", NOTE)
@@ -43,11 +43,9 @@ def take(cluster: Cluster, installation: PostgresInstallation, folder: Path, *, 
 
 
 def put_back(cluster: Cluster, installation: PostgresInstallation, folder: Path) -> CopyResult:
-    """Replaces a stopped cluster with the copy in `folder`. Raises InputError if there is not enough space, and
-    FailureError.
-
-    The caller holds the directory's lock. A cluster that does not come from a snapshot is renamed to `cluster.kept-N`.
-    """
+    """Replaces a stopped cluster with the copy in `folder`. The caller holds the lock of the directory. Raises
+    FailureError, and InputError if there is not enough space. If the replaced cluster did not come from a snapshot, it
+    is renamed to `cluster.kept-N`."""
     own_files.refuse_running(cluster.files, cluster.place)
     _remove_or_keep(cluster, installation)
     aside = cluster.place / "cluster.new"
@@ -123,8 +121,8 @@ def _give_up_log(cluster: Cluster) -> None:
 
 
 def _point_tablespaces(files: Path, cluster: Cluster, installation: PostgresInstallation) -> None:
-    """Points the copied temporary tablespace, if there is one, to the empty directory that the server expects. The
-    directory is created again when the server starts."""
+    """If the copied cluster has a temporary tablespace, points its link to the empty directory that the server expects.
+    The directory is created again when the server starts."""
     empty = cluster.temp or cluster.place / "temp.none"
     for link in (files / "pg_tblspc").iterdir():
         if link.is_symlink():

@@ -1,7 +1,5 @@
-"""Reads values that a DSN omits from the user's files: passwords, services, certificates.
-
-https://www.postgresql.org/docs/18/libpq-pgpass.html https://www.postgresql.org/docs/18/libpq-pgservice.html
-"""
+"""Reads values that a DSN omits: passwords, services and certificates. They are in the user's files.
+https://www.postgresql.org/docs/18/libpq-pgpass.html https://www.postgresql.org/docs/18/libpq-pgservice.html"""
 
 from __future__ import annotations
 
@@ -55,10 +53,8 @@ def _services(text: str, place: str) -> dict[str, dict[str, str]]:
 
 
 def client_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Returns the client certificate and key: the specified files, or those in ~/.postgresql if they exist.
-
-    Raises InputError if a file is missing, or if other users can read the key (libpq, 32.19.2).
-    """
+    """Returns the files with the client certificate and key. They are the specified files, or those in ~/.postgresql if
+    they exist. Raises InputError if a file is missing, or if other users can read the key (libpq, 32.19.2)."""
     if given.get("sslcertmode") == "disable" or given.get("sslmode") == "disable":
         return None, None
     usual, usual_key = _home(environ, ".postgresql/postgresql.crt"), _home(environ, ".postgresql/postgresql.key")

@@ -1,4 +1,4 @@
-"""Removes and counts entries that ironbench created in a directory: everything below an entry with ironbench's mark."""
+"""Removes and counts entries that ironbench created in a directory. They are a marked entry and everything below it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ironbench.model.session import DirectorySession, Session
 _ESCAPES = (("%", "%25"), ("?", "%3F"), ("[", "%5B"))
 """The escape of each character that has a special meaning in an operation."""
 _PIECE = 500
-"""Number of entries per search, because servers usually limit the number of results for ordinary users (slapd.conf(5),
-sizelimit)."""
+"""Maximum number of entries that one search requests. Servers usually limit the number of results for ordinary users
+(slapd.conf(5), sizelimit)."""
 NO_SUCH_OBJECT = 32
 _HAS_OTHERS_BELOW = 66
 """Result code of a request to delete an entry below which there are other entries: notAllowedOnNonLeaf (RFC 4511)."""
@@ -25,8 +25,8 @@ class SlapdAdministration(Administration):
         return MarkedObjects(entries={dn: _count(session, dn) for dn in _marked(session)})
 
     def remove_made(self, session: Session) -> MarkedObjects:
-        """Deletes marked entries from the leaves upwards. A directory has no transactions, so the marked entry is
-        deleted last, and an interrupted removal can be repeated."""
+        """Deletes marked entries and everything below them. A directory has no transactions. The leaves are deleted
+        first and the marked entry last, so that an interrupted removal can be repeated."""
         return MarkedObjects(entries={top: self.remove_entries(session, top) for top in _marked(session)})
 
     def remove_entries(self, session: Session, top: str) -> int:
@@ -36,8 +36,8 @@ class SlapdAdministration(Administration):
         return sum(self._remove_tree(session, dn) for dn in [*loaded, top])
 
     def _remove_tree(self, session: Session, top: str) -> int:
-        """Deletes everything at and below an entry, a limited number of entries at a time, because servers limit the
-        size of search results."""
+        """Deletes an entry and everything below it. Deletes a limited number of entries at a time, because servers
+        limit the size of search results."""
         removed = 0
         while _exists(session, top):
             found = [str(dn) for dn, *_ in session.query(f"search {_escaped(top)}?1.1?sub??sizelimit={_PIECE}")]

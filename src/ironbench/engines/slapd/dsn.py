@@ -42,8 +42,8 @@ class DirectoryAddress:
     """Path of the server's Unix socket, used instead of host and port."""
     ldaps: bool = False
     tls: str = ""
-    """Mode of TLS. "": no TLS, and a password is sent only within this machine. `disable`: no TLS, and a password is
-    sent in clear text to any machine."""
+    """Mode of TLS. With "", TLS is not used, and a password is sent only within this machine. With `disable`, TLS is
+    not used, and a password is sent to any machine in clear text."""
     tls_ca: str | None = None
     mechanism: str = "simple"
 
@@ -64,7 +64,7 @@ class DirectoryAddress:
         }
 
     def text(self) -> str:
-        """Returns the complete DSN as a URI. The URI parses to the same address in every environment."""
+        """Returns the complete DSN as a URI. The meaning of the URI does not depend on environment variables."""
         scheme = "ldapi" if self.socket else "ldaps" if self.ldaps else "ldap"
         host = f"[{self.host}]" if ":" in self.host else quote(self.host, safe="")
         place = quote(self.socket, safe="") if self.socket else f"{host}:{self.port}"

@@ -169,7 +169,7 @@ class _OwnSlapd(OwnServer[SlapdSession]):
     def running(self, lock: int) -> server.RunningServer:
         effective = settings.effective(self.system)
         homes.prepare(self.home, self.installation, effective)
-        # The path of the private socket is part of the command line and differs at each start, so a shell inserts it.
+        # A shell inserts the path of the private socket into the command line, because the path differs at each start.
         listen = " ".join(effective[name] for name in settings.LISTEN if name in effective)
         home, program = self.home, self.installation.server
         words = ("sh", "-c", f'cd "$1" && exec "$2" -d none -f "$3" -h "$(cat "$4") {listen}"', "sh")

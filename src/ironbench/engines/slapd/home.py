@@ -57,7 +57,7 @@ def validate(home: SlapdHome, installation: OpenldapInstallation) -> None:
 
 
 def prepare(home: SlapdHome, installation: OpenldapInstallation, settings: Mapping[str, str]) -> None:
-    """Creates missing files: a database with no entry except its suffix. Raises FailureError."""
+    """Creates missing files. A new database contains only the entry of its suffix. Raises FailureError."""
     refuse_running(home.files, home.place)
     if not home.files.is_dir():
         load_offline(home, installation, settings, ())
@@ -102,7 +102,7 @@ servers/slapd/slapadd.c)."""
 
 
 def environment() -> dict[str, str]:
-    """Returns the environment for the server's programs, without variables that select another server."""
+    """Returns the environment for the server's programs. Variables that select another server are removed."""
     return programs.environment_without("LDAP", "SLAPD")
 
 
@@ -124,11 +124,8 @@ def take(home: SlapdHome, folder: Path, *, keep: bool) -> CopyResult:
 
 
 def put_back(home: SlapdHome, folder: Path) -> CopyResult:
-    """Replaces a stopped server's files with the copy in `folder`. Raises InputError if there is not enough space, and
-    FailureError.
-
-    Files that do not come from a snapshot are renamed to `files.kept-N`.
-    """
+    """Replaces the files of a stopped server with the copy in `folder`. Raises FailureError, and InputError if there is
+    not enough space. If the replaced files did not come from a snapshot, they are renamed to `files.kept-N`."""
     refuse_running(home.files, home.place)
     if home.files.exists():
         if "snapshot" in note(home.files):

@@ -123,6 +123,6 @@ def as_file(settings: Mapping[str, str], installation: OpenldapInstallation, fil
 
 
 def _quoted(path: Path) -> str:
-    """Quotes an argument of slapd.conf(5). Quotes and backslashes in it are escaped by a backslash."""
+    """Quotes an argument of slapd.conf(5). A backslash escapes quotes and backslashes in the argument."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -42,8 +42,8 @@ class SqliteDataImport(DataImport):
         return RestoreResult()
 
     def set_up(self, session: Session, file: Path, show: Show, dump: Path | None = None) -> Mapping[str, int]:
-        """Runs the SQL file. Statements that access other files are refused, because other files are not part of the
-        data's content key."""
+        """Runs the SQL file. Statements that access other files are refused, because the content key of the data covers
+        only the SQL file and the dump."""
         text = setup_text(file)
         if (word := _other_file(text)) is not None:
             cause = f"the file accesses data outside the database: {word} opens another file"

@@ -22,8 +22,8 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 
 _MOST_PARALLEL = 9
-"""Maximum number of threads for one statement: SQLITE_MAX_WORKER_THREADS is 8 by default
-(https://www.sqlite.org/limits.html), plus the calling thread."""
+"""Maximum number of threads for one statement. It includes the calling thread, and the additional threads that
+SQLITE_MAX_WORKER_THREADS permits, 8 by default (https://www.sqlite.org/limits.html)."""
 _STEP = re.compile(r"^\d+ \d+ \d+ (.+)$", re.MULTILINE)
 
 
@@ -63,8 +63,8 @@ class SqliteDialect(Dialect):
         return f"strftime('%s', {moment})"
 
     def explain(self, *, measured: bool) -> str:
-        """Returns the prefix for a plan without times, because only SQLite's shell has plans with times, not its
-        library."""
+        """Returns the prefix for a plan without times. Only SQLite's shell has plans with times, and its library does
+        not."""
         return "EXPLAIN QUERY PLAN "
 
     def steps(self, plan: str) -> Iterator[str]:
@@ -173,7 +173,7 @@ class SqliteEngine(LibraryEngine):
         lock = data_dirs.lock(folder)
         settings = dict(system.settings)
         if system.memory_bytes is not None:
-            # The requested size is divided, because each connection has a cache.
+            # Each connection has its own cache, so the requested size is divided by the number of clients.
             settings["cache_size"] = str(-max(1, system.memory_bytes // 1024 // clients))
         entry = None
         try:

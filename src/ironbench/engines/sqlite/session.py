@@ -55,7 +55,8 @@ _NUMBERS = {
 }
 PRAGMAS = sorted([*_WORDS, *_NUMBERS])
 DEFAULTS = {"journal_mode": "wal", "synchronous": "full"}
-"""Default pragmas: readers run concurrently with one writer, and every commit is on the device before it returns."""
+"""Default pragmas. With these, readers run concurrently with one writer, and every commit is on the device before it
+returns."""
 _OF_THE_FILE = ("page_size", "auto_vacuum")
 """Pragmas that must come first. They have an effect only before the first table is created."""
 _SHAPING = (*_OF_THE_FILE, "analysis_limit")
@@ -64,7 +65,8 @@ ANALYZE are stored in the file."""
 
 
 def validated_pragmas(settings: dict[str, str]) -> dict[str, str]:
-    """Returns the settings in lower case. Raises InputError that contains the nearest name or the possible values."""
+    """Returns the settings in lower case. Raises an InputError that contains the nearest name or the possible
+    values."""
     return {name: _pragma(name, value.strip().lower()) for name, value in settings.items()}
 
 
@@ -74,7 +76,7 @@ def shaping(settings: dict[str, str]) -> dict[str, str]:
 
 
 def statements(settings: dict[str, str]) -> list[str]:
-    """Returns the statements that every connection executes when it is opened, in a valid order."""
+    """Returns the statements that every connection executes when it is opened. Their order is valid."""
     pragmas = DEFAULTS | settings
     ordered = [name for name in _OF_THE_FILE if name in pragmas] + [n for n in pragmas if n not in _OF_THE_FILE]
     return [f"PRAGMA {name}={pragmas[name]}" for name in ordered]
@@ -99,8 +101,8 @@ def _pragma(name: str, value: str) -> str:
 class SqliteSession(SessionDefaults):
     """A connection to the file. It is closed while a trial runs, so that its locks do not interfere.
 
-    SQLite has no counters across connections. The child process is both engine and client, so their CPU time cannot be
-    separated.
+    SQLite has no counters for all connections together. The child process is both engine and client, so their CPU times
+    cannot be separated.
     """
 
     engine = "sqlite"
@@ -191,7 +193,7 @@ class SqliteSession(SessionDefaults):
                 os.close(self._lock)
 
     def require_page_size(self, declared: str | None) -> None:
-        """Raises InputError if the page size of the file differs from the declared one."""
+        """Raises InputError if the page size of the file differs from the declared page size."""
         present = self._pragma("page_size")
         if declared is not None and present != declared:
             raise InputError(

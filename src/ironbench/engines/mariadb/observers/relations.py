@@ -19,7 +19,7 @@ from ironbench.model.session import Session
 
 _USED, _SIZES = "maria_relations.used", "maria_relations.sizes"
 _MOST = 1000
-"""Maximum number of tables for which sizes are read, because the server opens every such table."""
+"""Maximum number of tables for which sizes are read. The server opens every such table."""
 _SHOWN = 40
 _PS = 1e-12
 _COUNTED = """

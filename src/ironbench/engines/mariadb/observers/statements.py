@@ -57,7 +57,7 @@ Seen = Literal["yes", "off", "denied", "not counted", "unknown"]
 
 
 def seen(session: Session) -> Seen:
-    """Returns whether the server counts the cost of statements, or why it does not."""
+    """Returns `yes` if the server counts the cost of statements. Otherwise, returns why it does not."""
     try:
         if session.query(ON) != [("1",)]:
             return "off"

@@ -35,8 +35,8 @@ _THREAD_COST_S = 25e-6
 COMMIT, ROW_LOCK, READ = "commit", "row lock", "data read"
 _WHO = (
     "from information_schema.processlist where db = database() and id not in (connection_id(), {ours}) "
-    # The session that requests a checkpoint and sleeps until it is complete is excluded by its state. Its statement
-    # text would also identify it, but reading that column creates a temporary table on disk.
+    # A session that requests a checkpoint sleeps until the checkpoint is complete. It is excluded, and recognised by
+    # its state. Its statement text would also identify it, but reading that column creates a temporary table on disk.
     "and coalesce(state, '') <> 'User sleep'"
 )
 _SQL = (

@@ -17,7 +17,7 @@ from ironbench.model.session import Session
 
 AREAS = ("durability", "memory", "writing", "tables", "indexes", "sessions", "observation")
 PROCESS = NeededPrivilege("PROCESS", "GRANT PROCESS ON *.* TO {role}")
-"""Privilege without which a user sees only the user's own sessions and transactions."""
+"""Without this privilege, a user sees only the user's own sessions and transactions."""
 MARIADB = "MariaDB"
 
 _ROLE = "concat(quote(substring_index(current_user(), '@', 1)), '@', quote(substring_index(current_user(), '@', -1)))"

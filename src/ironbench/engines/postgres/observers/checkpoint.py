@@ -1,7 +1,8 @@
-"""PostgreSQL's checkpoints: number, interval, volume (pg_stat_checkpointer, before version 17 pg_stat_bgwriter).
+"""PostgreSQL's checkpoints: number, interval and volume. They are in pg_stat_checkpointer, and before version 17 in
+pg_stat_bgwriter.
 
 The first change of each page after a checkpoint writes the whole page to the WAL. A trial with fewer than two
-checkpoints therefore measures either many of these full page images or few of them, but not the steady state.
+checkpoints therefore contains either many or few of these full page images. It does not measure the steady state.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ ignored."""
 
 
 def part_of_event(event: str) -> str:
-    """Returns the wait class of an event as named by the observer: `IO.WalSync`, `CPU`, `idle`."""
+    """Returns the wait class of an event. The observer names events like `IO.WalSync`, `CPU` or `idle`."""
     kind, _, name = event.lower().partition(".")
     if event == IDLE:
         return CLIENT

@@ -1,8 +1,6 @@
-"""PostgreSQL's write backlog at the end of a trial: WAL to replay after a crash, and dirty pages in shared buffers.
-
-`wal_since_checkpoint_bytes`: WAL that crash recovery would replay at the end of the trial. Dirty pages are counted if
-the extension pg_buffercache is installed.
-"""
+"""PostgreSQL's write backlog at the end of a trial: WAL that crash recovery would replay
+(`wal_since_checkpoint_bytes`), and dirty pages in shared buffers. Dirty pages are counted only if the extension
+pg_buffercache is installed."""
 
 from __future__ import annotations
 

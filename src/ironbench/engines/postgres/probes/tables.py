@@ -12,8 +12,8 @@ from ironbench.units import stored
 from ironbench.words import grouped, in_percent, some
 
 _AGE_SEVERE = 1_500_000_000
-"""Age of the oldest unfrozen row, in transactions, from which the finding is severe. At about 2.1e9, the server refuses
-new transactions."""
+"""The finding is severe from this age of the oldest unfrozen row. The age is a number of transactions. At about 2.1e9,
+the server refuses new transactions."""
 
 
 _DEAD = """
