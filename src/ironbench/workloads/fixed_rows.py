@@ -1,6 +1,5 @@
-"""Rows that no transaction of a workload changes: their count and a cheap checksum are compared before data are reused.
-
-The checksum is a sum of columns, so that one scan of a table yields both, in SQL that every engine understands.
+"""Rows that no transaction of a workload changes. Their number and a checksum are compared before data are used again.
+The checksum is a sum of columns. One scan of a table therefore computes both, in SQL that every engine supports.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from dataclasses import dataclass
 from ironbench.model.session import Session
 
 WHOLE_ROWS = 20_000_000
-"""Maximum number of rows in all tables together for which the tables are read completely, which takes a few seconds. If
-there are more, tables with a key are sampled."""
+"""Maximum number of rows, in all tables together, for which tables are read completely. This takes a few seconds. If
+there are more rows, tables with a `key` are sampled."""
 _WINDOWS, _WINDOW_KEYS = 32, 2_000
 
 
@@ -24,14 +23,13 @@ class FixedRows:
     sums: tuple[str, ...] = ()
     """Numeric expressions over columns that never change."""
     where: str = ""
-    """Condition that selects the loaded rows, for a table to which trials add rows."""
+    """Condition that selects the loaded rows. Needed if trials add rows to the table."""
     key: str = ""
-    """Integer column that is the first column of an index. Large tables are sampled by ranges of this column."""
+    """Integer column by whose ranges a large table is sampled. An index must begin with this column."""
 
     def read(self, session: Session, rows: int) -> str:
-        """Returns row count and sums as a text that is equal for equal rows on one server.
-
-        `rows`: the number of rows in all tables together.
+        """Returns the number of rows and the sums, as a text. On one server, the text is the same for the same rows.
+        `rows`: number of rows in all tables together.
         """
         if not self.key or rows <= WHOLE_ROWS:
             return self._summed(session, self.where)
@@ -55,6 +53,7 @@ class FixedRows:
 
 
 def windows(low: int, high: int) -> Sequence[int]:
-    """Returns the first keys of evenly spaced windows of `_WINDOW_KEYS` keys, from the lowest key to the highest."""
+    """Returns the first key of each window. Windows have `_WINDOW_KEYS` keys and are evenly spaced from the lowest to
+    the highest key."""
     last = max(low, high - _WINDOW_KEYS + 1)
     return sorted({low + (last - low) * place // (_WINDOWS - 1) for place in range(_WINDOWS)})

@@ -7,7 +7,7 @@ from ironbench.host.cgroup_limits import memory_available
 from ironbench.host.tree import Tree
 
 SPARE_BYTES = 256 << 20
-"""Bytes of memory that stay free for other processes."""
+"""Memory in bytes that must stay free for other processes."""
 HINT = "use less memory, or fewer threads"
 
 

@@ -31,14 +31,14 @@ class KernelTimes:
 
     units: int
     rate: float
-    """Units per second: the sum over all threads of the thread's units divided by the time until its last unit
-    ended."""
+    """Units per second of all threads. The rate of a thread is its number of units, divided by the time until its last
+    unit ended."""
     reports: tuple[Mapping[str, Any], ...]
     """Metrics reported by the kernel itself, one mapping per thread."""
     histograms: Mapping[str, Histogram]
-    """Histograms of durations. The key is "" for whole units, and the name of the part for parts of a unit."""
+    """Histograms of durations. The key "" stands for whole units. Other keys are the names of parts of a unit."""
     columns: Mapping[str, Mapping[str, bytes]]
-    """Columns of the two time lines, `timeline` and `seconds`."""
+    """The two time lines, `timeline` and `seconds`, with their columns."""
     warnings: tuple[Note, ...]
     facts: Mapping[str, str]
 
@@ -103,10 +103,9 @@ def _crowded(load: Load, allowed: Sequence[int]) -> tuple[Note, ...]:
 
 
 def _columns(ended: Sequence[int], elapsed_s: float) -> dict[str, Mapping[str, bytes]]:
-    """Counts units by the tenth of a second, and by the second, in which they ended.
-
-    Units that ended while the threads were stopping are counted in the last interval, because a separate row of a few
-    milliseconds would look like a standstill.
+    """Returns time lines with the number of units that ended in each tenth of a second and in each second. Units that
+    ended while the threads were stopping count in the last interval. A separate interval of a few milliseconds would
+    look like a standstill.
     """
     import numpy as np
 

@@ -24,7 +24,8 @@ from ironbench.workloads.probe_client import CALM, PROBE, ProbeClient
 from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 
 USUAL_BYTES_PER_S = 100e6
-"""Typical rate, measured on a small virtual machine and accurate to an order of magnitude."""
+"""Typical rate in bytes per second. It was measured on a small virtual machine, and only its order of magnitude is
+meaningful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class OperationResult:
     """Result of a maintenance operation."""
 
     bytes: int
-    """Size in bytes of the object of the operation: the table, the backup, or the index."""
+    """Size in bytes of the table, backup or index on which the operation worked."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     checks: tuple[Check, ...] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
@@ -44,7 +45,7 @@ class ReadyOperation:
 
     operation: Operation
     done: Callable[[], OperationResult]
-    """Function that returns the result. It is called once, right after the operation. Raises FailureError."""
+    """Returns the result. It is called once, right after the operation. Raises FailureError."""
 
 
 class Maintenance(Workload):

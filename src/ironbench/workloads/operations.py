@@ -76,7 +76,7 @@ class SqlOperation:
 
 
 class Steps:
-    """A sequence of operations. Each is created after the previous one has ended."""
+    """A sequence of operations. An operation is created only after the previous one has ended."""
 
     def __init__(self, *makes: Callable[[], Operation | None]) -> None:
         self._makes = makes

@@ -27,15 +27,15 @@ VERSION = 1
 ACCOUNTS, TELLERS = 100_000, 10
 """Number of accounts and of tellers per unit of scale. Each unit also has one branch."""
 WIDE_KEYS_FROM = 20_000
-"""Scale from which `pgbench -i` stores account numbers as bigint, because they would exceed 2^31."""
+"""Scale from which account numbers exceed 2^31, so that `pgbench -i` stores them as bigint."""
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
 FIXED = (
     FixedRows("pgbench_branches", ("cast(bid as decimal(19))",)),
     FixedRows("pgbench_tellers", ("cast(tid as decimal(19))", "cast(bid as decimal(19))")),
     FixedRows("pgbench_accounts", ("cast(aid as decimal(19))", "cast(bid as decimal(19))"), key="aid"),
 )
-"""Rows that do not change. Balances change, and so do the filler columns of tellers and branches. The casts prevent an
-overflow of integer sums on some servers."""
+"""Rows that do not change. Only their balances, and the filler columns of tellers and branches, change. On some
+servers, integer sums would overflow without the casts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class PgbenchWorkload(Workload):
         ),
     )
     sums: tuple[str, ...] = ("accounts", "tellers", "branches", "history")
-    """Tables whose balances the script changes, all by the same amount."""
+    """Tables whose balances the script changes. It changes all of them by the same amount."""
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         return [sql_files.script(FOLDER / self.name.replace("-", "_"), self.name, engine)]
@@ -124,8 +124,8 @@ class PgbenchWorkload(Workload):
 
 
 def _recognised(engine: str, scale: int, fillfactor: str) -> str:
-    """Returns a query that recognises the tables of `pgbench -i -s SCALE` by their lowest and highest keys, because
-    counting would read all rows."""
+    """Returns a query that recognises the tables of `pgbench -i -s SCALE`. It reads only the lowest and highest keys,
+    because counting would read all rows."""
     values = {"scale": scale, "tellers": TELLERS * scale, "accounts": ACCOUNTS * scale, "fillfactor": fillfactor}
     query = "".join(sql_files.statements(TABLES_FOLDER, "recognised", engine))
     for name, value in values.items():

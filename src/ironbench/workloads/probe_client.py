@@ -1,8 +1,9 @@
 """A probe client that uses the database during a maintenance operation, to measure what other users notice.
 
-By default, the probe client opens and closes a connection ten times a second, and reads a row by its key over an open
-connection equally often. The core times both from their scheduled start (crates/ironbench-core/src/drive/bystander.rs):
-first during a baseline phase without the operation, then during the operation.
+By default, the probe client does two things ten times a second: it opens and closes a connection, and it reads a row by
+its key over another connection. The core measures both from their scheduled start
+(crates/ironbench-core/src/drive/bystander.rs): first during a baseline phase without the operation, then during the
+operation.
 """
 
 from __future__ import annotations
@@ -51,18 +52,18 @@ class ProbeTimes:
     histograms: dict[str, Histogram] = field(default_factory=dict)
     failed: int = 0
     missed: int = 0
-    """Number of probes that were scheduled but never started because the previous probe took too long."""
+    """Number of scheduled probes that were left out, because an earlier probe took too long."""
     errors: dict[str, int] = field(default_factory=dict)
     cause: str = ""
-    """Error that ended the probing early; "" if there was none."""
+    """Error that ended probing early. "" if there was none."""
 
 
 class ProbeClient:
     """The probe client of one trial."""
 
     def __init__(self, work: Work, select: str, keys: int) -> None:
-        """Creates the probe client. `select`: a query for one row that ends in `=`, to which a number from 1 to `keys`
-        is appended."""
+        """Creates the probe client. `select`: a query for one row. It must end in `=`, because a number from 1 to
+        `keys` is appended."""
         self._work = work
         self._what = {"kind": "bystander", "select": select, "keys": keys}
         self._per_s = int(work.choice.options["probe"])
@@ -78,8 +79,8 @@ class ProbeClient:
 
     @contextmanager
     def watching(self) -> Iterator[Callable[[], ProbeTimes]]:
-        """Probes while the block runs. After the block, call the yielded function, which raises FailureError if probing
-        failed."""
+        """Probes while the block runs. The function that is yielded returns the result, and must be called after the
+        block. It raises FailureError if probing failed."""
         from ironbench import _core
 
         progress = _core.Progress()
@@ -146,6 +147,6 @@ def metrics(baseline: ProbeTimes, busy: ProbeTimes) -> dict[str, float]:
 
 
 def histograms(baseline: ProbeTimes, busy: ProbeTimes) -> dict[str, Histogram]:
-    """Returns the histograms under the names of their metrics."""
+    """Returns the histograms. The keys are the names of their metrics."""
     by_name = {f"bystander_{kind}": busy.histograms[kind] for kind in KINDS}
     return by_name | {f"bystander_{kind}{{phase=calm}}": baseline.histograms[kind] for kind in KINDS}

@@ -1,18 +1,17 @@
-"""Detects whether the rate changed during a trial, for closed loops and for those parts of a trial that a score
-counts."""
+"""Detects whether the rate changed during a trial. Used for closed loops, and for parts of a trial from which a score
+is computed."""
 
 from __future__ import annotations
 
 NOTABLE = 0.10
-"""Smallest relative change within a trial that is reported. Smaller changes are part of the variation between
-blocks."""
+"""Smallest relative change within a trial that is reported. Smaller changes are not unusual between blocks either."""
 CODE = "not-steady"
 """Code of the note about a change of the rate within a trial."""
 _BATCHES = 20
 _LEAST_IN_BATCH = 5
-"""Minimum number of values in each batch, because the test assumes that the means of the batches are independent
-(batches of five values also in MSER-5, `stats.steadiness`). If successive values have a correlation of 0.5, the test
-reports a change in 3% of steady trials of the minimum length, instead of 1%."""
+"""Minimum number of values in each batch. With fewer values, the means of batches would not be independent, as the test
+assumes. MSER-5 also uses batches of five values (`stats.steadiness`). If successive values have a correlation of 0.5,
+the test reports a change in 3% of steady trials of the minimum length, instead of 1%."""
 _LEAST_VALUES = _BATCHES * _LEAST_IN_BATCH
 LEAST_S = 0.1 * _LEAST_VALUES
 """Minimum length in seconds of a measurement that is tested. A column of a trial's time line has a value for each 100
@@ -25,10 +24,9 @@ def is_long_enough(column: bytes) -> bool:
 
 
 def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> dict[str, float]:
-    """Returns how the rate in a column of the time line changed, or {} if it changed by less than `NOTABLE`.
-
-    `change` is relative to the rate before. `after_s` is the time of a step; it is missing for a drift over the whole
-    trial. `share` is the fraction of the time, from its start, that is examined.
+    """Returns how the rate in a column of the time line changed. Returns {} if it changed by less than `NOTABLE`.
+    `change` is relative to the rate before. `after_s` is the time of a step. It is missing if the rate drifted over the
+    whole trial. `share`: fraction of the trial that is examined, from its start.
     """
     # numpy is imported here because loading it would slow down commands that only list workloads.
     import numpy as np

@@ -1,4 +1,4 @@
-"""SQL files that a workload contains, in the dialect of each engine."""
+"""Reads the SQL files of workloads, in the dialect of an engine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ironbench.workloads.base import ScriptSource
 
 
 def text(folder: Path, name: str, engine: str) -> str:
-    """Returns `NAME.ENGINE.sql` if the engine's dialect needs a different text, otherwise `NAME.sql`, or "" if neither
-    file exists."""
+    """Returns the text of `NAME.ENGINE.sql`, which exists if the engine's dialect needs a different text. Otherwise,
+    returns the text of `NAME.sql`. Returns "" if neither file exists."""
     for path in (*(folder / f"{name}.{suffix}.sql" for suffix in engines.texts(engine)), folder / f"{name}.sql"):
         if path.exists():
             return path.read_text()
@@ -29,16 +29,16 @@ _SIZE = re.compile(r"^-- bytes: (\d+)$", re.MULTILINE)
 
 
 def size(folder: Path, name: str, engine: str) -> int:
-    """Returns the bytes per unit of scale from the line `-- bytes: N` of the file; 0 if there is no such line."""
+    """Returns the size of the data in bytes per unit of scale. The file contains it in the line `-- bytes: N`. Returns
+    0 if there is no such line."""
     note = _SIZE.search(text(folder, name, engine))
     return int(note[1]) if note else 0
 
 
 def statements(folder: Path, name: str, engine: str) -> tuple[str, ...]:
-    """Returns the statements of a file in the engine's dialect; none if there is no such file.
-
-    A `;` at the end of a line ends the statement if the line is not indented, or if it ends with `);`. The built-in
-    files are written in this way, so that the body of a trigger stays in one piece.
+    """Returns the statements of a file in the engine's dialect. Returns nothing if there is no such file. A `;` at the
+    end of a line ends the statement if the line is not indented, or if it ends with `);`. Statements inside the body of
+    a trigger are indented, so they do not end it.
     """
     parts: list[str] = []
     current: list[str] = []

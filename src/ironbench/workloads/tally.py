@@ -1,5 +1,5 @@
-"""Statistics of units of work that are timed in Python: histograms by part, and completions in each tenth of a
-second."""
+"""Statistics of units of work that Python code measures: a histogram for each part, and the number of completed units
+in each tenth of a second."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Tally:
             self._failed[int(ended_s / _BUCKET_S)] += 1
 
     def of(self, part: str) -> Histogram:
-        """Returns the times of one part; an empty histogram if the part never ran."""
+        """Returns the histogram of one part. It is empty if the part never ran."""
         with self._lock:
             return self._parts.get(part) or _histogram()
 
     def outcome(self, elapsed_s: float, **more: Any) -> Outcome:
-        """Returns an `Outcome` of everything that was counted. `more` sets its other fields."""
+        """Returns an `Outcome` with the statistics so far. `more`: values of its other fields."""
         with self._lock:
             parts = {f"response_time{{{self._word}={part}}}": times for part, times in self._parts.items()}
             return Outcome(

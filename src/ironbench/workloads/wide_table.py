@@ -22,11 +22,10 @@ VERSION = 1
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 TABLE = "wide_row"
 FIXED_BYTES = 28
-"""Size in bytes of the values of a row without its payload: two 8-byte numbers, an 8-byte timestamp, a 4-byte
-amount."""
+"""Size in bytes of a row's values without the payload: two 8-byte numbers, an 8-byte timestamp and a 4-byte amount."""
 KEY_BYTES = {"identity": 21, "number": 21, "random": 32}
-"""Index bytes per row if the primary key is a separate index. Random keys leave the index about two thirds full
-(docs/workloads/populate.md)."""
+"""Size of the primary key's index in bytes per row, for engines that store it separately. With random keys, the index
+is only about two thirds full (docs/workloads/populate.md)."""
 
 GB = Option(
     "gb", "1", "total size of the column values in GB (10^9 bytes)", lowest=0.0001, highest=100_000, whole=False
@@ -75,11 +74,11 @@ class WideTable:
         return self.rows * (each + key)
 
     def described(self, rows: int | None = None) -> dict[str, Any]:
-        """Returns the description that the core expects."""
+        """Returns the table's parameters in the form that the core expects."""
         return {"count": self.rows if rows is None else rows, "width": self.width, "keys": self.keys, "seed": 0}
 
     def dataset(self, engine: str, loaded: bool) -> Dataset:
-        """Returns the dataset. `loaded`: whether all rows are loaded; if not, the table is empty."""
+        """Returns the dataset. `loaded`: whether the table contains all rows. Otherwise, it is empty."""
         count = self.rows if loaded else 0
         identity = f"{engines.get(engine).traits.dialect.identity} " if self.keys == "identity" else ""
         facts = {"rows": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
@@ -109,5 +108,5 @@ class WideTable:
             checked("rows in the table", rows, sums[0]),
             checked("checksum of their content", content, sums[1]),
         )
-        # Checksums of identity keys are not compared, because bulk loads and rollbacks leave gaps.
+        # Identity keys are not compared, because bulk loads and rollbacks leave gaps in them.
         return found if self.keys == "identity" else (*found, checked("checksum of their keys", keys, sums[2]))

@@ -24,7 +24,7 @@ READING = ("search", "multi-search", "compare", "bind", "auth", "prime")
 
 
 def entry_password() -> str:
-    """Returns the password for binding as entries. If the user set a password, it is masked in all messages."""
+    """Returns the password with which clients bind as entries. If the user set it, all messages mask it."""
     given = Secrets(os.environ.get("LDAP_ENTRY_PASSWORD", ""))
     return given.password or entries.PASSWORD
 
@@ -32,11 +32,11 @@ def entry_password() -> str:
 @dataclass(frozen=True, slots=True)
 class DirectoryCounts:
     entries: int | None
-    """Number of entries; None if the server does not allow counting entries."""
+    """Number of entries. None if the server does not allow counting them."""
     writes: int | None
-    """Number of changes that the server has completed since it started; None if it has no such counter."""
+    """Number of changes that the server has completed since it started. None if the server does not count them."""
     size: int
-    """Estimated number of entries, from which the time limit of counts is computed."""
+    """Estimated number of entries. The time limit for counting entries is computed from it."""
 
 
 class Directory(Workload):
@@ -117,10 +117,9 @@ class Directory(Workload):
         return valid
 
     def telling(self, options: Mapping[str, str]) -> Mapping[str, str]:
-        """Returns the non-default options that the job uses; all options if the job is unknown. Raises InputError if
-        the weights are invalid.
-
-        Records of other versions may lack some options.
+        """Returns the options that the job uses and that do not have their default values. Returns all options if the
+        job is unknown. Raises InputError if the weights are invalid. `options` may lack some options, because records
+        of other versions do.
         """
         usual = {option.name: option.default for option in self.options}
         whole = usual | dict(options)
@@ -138,8 +137,8 @@ class Directory(Workload):
         return jobs.scripts(choice.options)
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Returns the script variables. The password comes from the environment because it must not be stored in a
-        record."""
+        """Returns the script variables. The password is read from the environment, because records must not contain
+        it."""
         return {"turn": "0", "added": "0", "deleted": "0", "password": entry_password()}
 
     def reconnect(self, options: Mapping[str, str]) -> int:
@@ -164,13 +163,15 @@ class Directory(Workload):
         return entries.dataset(options)
 
     def before(self, session: Session, options: Mapping[str, str]) -> DirectoryCounts:
-        """Repairs the entries that an aborted trial left renamed or undeleted."""
+        """Deletes entries that an aborted trial has added, and renames people back that it has renamed. Then counts the
+        entries."""
         assert isinstance(session, DirectorySession)
         _clear(session)
         whole, size = _whole(options), _size(options)
         there = counts.entries(session, entries.TOP, size, _IN_PLACE)
         if whole is not None and there != whole:
-            # If the server does not show all entries, the job modify-dn raises the error itself.
+            # A failure is ignored. The server may not show all entries, and if people are still renamed, the job
+            # modify-dn fails.
             with suppress(FailureError):
                 _rename_back(session)
                 there = counts.entries(session, entries.TOP, size, _IN_PLACE)
@@ -179,7 +180,7 @@ class Directory(Workload):
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """Checks that no entry was lost and that the server counted the written changes. Removes entries that jobs
+        """Checks that no entry was lost, and that the server counted the clients' changes. Removes entries that jobs
         added."""
         assert isinstance(session, DirectorySession)
         size = before.size + int(summary["commits"])
@@ -207,11 +208,10 @@ class Directory(Workload):
     def _written(
         self, session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
     ) -> tuple[Check, ...]:
-        """Checks that every person still has the attribute that the job `modify` replaces, if the built-in template
-        gives it to all people.
-
-        Skipped if every change was refused, because people may not be allowed to have the attribute. In that case, the
-        failed operations already invalidate the trial.
+        """Checks that every person still has the attribute that the job `modify` replaces. Only the built-in template
+        gives this attribute to all people, so other entries are not checked. Not checked either if the server refused
+        all changes, because it may not allow people to have the attribute. In that case, the failed operations already
+        invalidate the trial.
         """
         if options["job"] not in ("modify", "login") or options["ldif"] or options["template"]:
             return ()
@@ -225,12 +225,12 @@ class Directory(Workload):
 
 
 _IN_PLACE = f"(!(uid={jobs.MOVED}*))"
-"""Filter that excludes entries that a client has renamed and not yet renamed back."""
+"""Filter that excludes people whom a client has renamed but not renamed back."""
 
 
 def _whole(options: Mapping[str, str]) -> int | None:
-    """Returns the number of entries: people, and the parent entries of people and of jobs; None if the entries come
-    from an LDIF file."""
+    """Returns the number of entries: the people, their parent, and the parent of entries that jobs add. Returns None if
+    the entries are from an LDIF file."""
     return None if options["ldif"] else int(options["entries"]) + 2
 
 
@@ -252,7 +252,8 @@ def _only_adds(options: Mapping[str, str]) -> bool:
 def _added(
     session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
 ) -> tuple[Check, ...]:
-    """Checks, for a mix that only adds entries, that every confirmed entry exists, even after a power cut."""
+    """Checks that every entry exists whose addition the server has confirmed, even after a power cut. Only for mixes
+    that add entries but do not delete or rename any."""
     if not _only_adds(options):
         return ()
     ours, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
@@ -263,18 +264,17 @@ def _added(
 def _left(
     session: DirectorySession, options: Mapping[str, str], summary: Mapping[str, Any], size: int
 ) -> tuple[Check, ...]:
-    """Checks the entries that jobs left behind, before these are removed: entries that the jobs added, and people that
-    are renamed.
-
-    A change is one commit, so the number follows from commits and completed transactions. This also includes a
-    transaction that failed between two changes. A commit with an unknown outcome may have left or removed one entry.
+    """Checks the number of entries that jobs left behind: entries that they added, or people that they renamed. Called
+    before these are removed. Each change is one commit, so the expected number follows from the numbers of commits and
+    of completed transactions, even if a transaction failed between two changes. A commit with an unknown outcome may
+    have left or removed one entry.
     """
     if options["job"] not in ("add-delete", "modify-dn", "mixed") or summary.get("power_cut"):
         return ()
     done = {script["name"]: int(script["completed"]) for script in summary["scripts"]}
     commits, unsure = int(summary["commits"]), int(summary.get("server_commits_uncertain", 0))
     if options["job"] == "mixed":
-        # A delete or rename that found none of the client's entries has first added one.
+        # If the client had no entry left, a delete or rename has first added one.
         left = commits - 2 * done.get("delete", 0) - done.get("modify", 0) - done.get("modify-dn", 0)
     else:
         left = commits - 2 * done[options["job"]]
@@ -289,13 +289,13 @@ def _left(
 
 
 def _clear(session: Any) -> None:
-    """Deletes entries that clients added and did not delete."""
+    """Deletes the entries that clients added but did not delete."""
     for dn, *_ in session.query(f"search {entries.WORK}?1.1?one"):
         session.query(f"delete {jobs.plain(dn)}")
 
 
 def _rename_back(session: Any) -> None:
-    """Renames entries that a client had renamed and not renamed back when the trial ended."""
+    """Renames people back whom a client had renamed when its trial ended."""
     for dn, uid in session.query(f"search {entries.TOP}?uid?one?(uid={jobs.MOVED}*)"):
         session.query(f"rename {jobs.plain(dn)}?uid=user.{uid.removeprefix(jobs.MOVED)}")
 

@@ -20,14 +20,14 @@ _PATIENCE_S = 1.0
 
 
 def entries(session: DirectorySession, top: str, among: int, which: str = "") -> int | None:
-    """Returns the number of entries at and below `top` that match a filter; None if the server refuses. `among`: see
-    `shown`."""
+    """Returns the number of entries at and below `top` that match the filter `which`. Returns None if the server
+    refuses the search. `among`: see `shown`."""
     return shown(session, f"search {top}?1.1?sub{'?' if which else ''}{which}", among)
 
 
 def shown(session: DirectorySession, search: str, among: int) -> int | None:
-    """Returns the number of entries that a search returns; None if the server refuses it, for example because of a size
-    limit. Raises FailureError if the server does not answer.
+    """Returns how many entries a search finds. Returns None if the server refuses the search, for example because of a
+    size limit. Raises FailureError if the server does not answer.
 
     `among`: estimated size of the directory, see `model.session.DirectorySession.count`.
     """
@@ -40,17 +40,16 @@ def shown(session: DirectorySession, search: str, among: int) -> int | None:
 
 
 def writes(session: Session) -> int | None:
-    """Returns the number of changes completed since the server started, including failed ones; None if the server has
-    no such counter."""
+    """Returns the number of changes that the server has completed since it started, including failed ones. Returns None
+    if the server does not count them."""
     counted = session.counters()
     return sum(counted[name] for name in WRITES) if counted.keys() >= set(WRITES) else None
 
 
 def writes_after(session: Session, before: int | None, summary: Mapping[str, Any]) -> int | None:
-    """Returns the same number as `writes`, after waiting briefly until it includes the changes of the trial.
-
-    A server may count an operation after sending its answer (OpenLDAP 2.6, servers/slapd/connection.c,
-    `connection_operation`).
+    """Waits briefly until the server has counted the changes of the trial. Returns the same number as `writes`. The
+    wait is necessary because a server may count an operation after it has sent the answer (OpenLDAP 2.6,
+    servers/slapd/connection.c, `connection_operation`).
     """
     least = 0 if before is None or summary.get("power_cut") else before + _ours(summary)
     deadline = time.monotonic() + _PATIENCE_S
@@ -62,11 +61,9 @@ def writes_after(session: Session, before: int | None, summary: Mapping[str, Any
 def changes(
     session: DirectorySession, before: int | None, now: int | None, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    """Checks that the server counted the clients' changes. Skipped after a power cut, because the counters then start
-    at zero.
-
-    The server also counts changes that it refused, and may count those in progress at the end. Other clients may change
-    an existing server, so only a lower bound is checked there.
+    """Checks that the server counted the clients' changes. Not checked after a power cut, because the counters start at
+    zero again. The server also counts changes that it refused, and may count those that were in progress at the end. On
+    an existing server, other clients may make changes, so only a lower bound is checked.
     """
     if before is None or now is None or summary.get("power_cut"):
         return ()
@@ -80,8 +77,8 @@ def changes(
 
 
 def others(driven: Driven) -> tuple[Note, ...]:
-    """Returns a note about changes that other clients made to an existing server, calculated from the check of the
-    clients' changes."""
+    """Returns a note if the server counted more changes than ironbench's clients made. Other clients of an existing
+    server made the rest. The counts are taken from the check of the clients' changes."""
     most = _ours(driven.summary) + int(driven.summary.get("server_commits_uncertain", 0))
     found = [int(check.actual) for check in driven.checks if check.name == _AMONG]
     return tuple(note("others-changed", changes=grown - most) for grown in found if grown > most)

@@ -18,9 +18,9 @@ VERSION = 1
 """Version of the entries. It is increased whenever the same options would produce different entries."""
 NAME = "ou=directory"
 TOP = f"{NAME},"
-"""DN of the parent of all entries, to which the base DN is appended."""
+"""DN of the parent of all entries, without the base DN."""
 WORK = f"ou=work,{TOP}"
-"""DN of the parent of the entries that jobs add and delete, to which the base DN is appended."""
+"""DN of the parent of the entries that jobs add and delete, without the base DN."""
 ENTRY_BYTES = 2_000
 """Approximate size of an entry with its indexes in back-mdb."""
 TEMPLATE = """\
@@ -104,9 +104,9 @@ def _made(text: str, count: int, base: str) -> Iterator[bytes]:
 
 
 def _own(path: str, base: str) -> Iterator[bytes]:
-    """Yields the user's entries up to the first change, in pieces of whole entries. The DNs are below the base DN.
-
-    Entries that already exist are left out, because the export of a directory contains the entry of its base DN.
+    """Yields the entries of the user's file in pieces, up to the first record that is a change. A piece contains only
+    whole entries. Their DNs are below the base DN. Entries that already exist are left out, because the export of a
+    directory contains the entry of its base DN.
     """
     yield _head(base).encode()
     if roots := _roots(path, base):
@@ -148,7 +148,7 @@ def _roots(path: str, base: str) -> tuple[str, ...]:
             continue
         name = record.renamed or record.dn
         dn = ldif.plain(name)
-        # A renamed entry may leave the subtree in which it was added.
+        # A rename may move an entry out of the subtree to which it was added.
         if (record.renamed or ldif.parent(dn) not in seen) and not dn.endswith(f",{top}"):
             roots.append(name)
         seen.add(dn)
@@ -156,7 +156,7 @@ def _roots(path: str, base: str) -> tuple[str, ...]:
 
 
 def _stranger(path: str, base: str) -> tuple[str, str] | None:
-    """Returns (file and line, DN) of the first change to an entry that the file does not add."""
+    """Finds the first record that changes an entry which the file does not add. Returns its (file and line, DN)."""
     ours = {ldif.plain(dn) for dn in (*_roots(path, base), f"{TOP}{base}")}
     for record in _below(path, base):
         dn = "" if _adds(record) else ldif.plain(record.dn)
@@ -168,7 +168,8 @@ def _stranger(path: str, base: str) -> tuple[str, str] | None:
 
 
 def _listed(roots: Sequence[str], base: str) -> bytes:
-    """Returns entries that list the DNs that a load adds outside of `TOP`, so that `ironbench cleanup` finds them."""
+    """Returns entries whose attributes list the DNs that a load adds outside of `TOP`. `ironbench cleanup` reads them
+    to find these DNs."""
     parts = []
     for number, first in enumerate(range(0, len(roots), _PIECE)):
         name = f"{ROOTS}{number}"
@@ -182,7 +183,7 @@ def _line_of(path: str, dn: str, verb: str) -> str:
 
 
 def _digest(path: Path) -> tuple[str, int, bool]:
-    """Returns a digest of the records, the final number of entries, and whether there are changes. Raises
+    """Returns a digest of the records, the number of entries after all changes, and whether there are changes. Raises
     InputError."""
     seen, count, read, changed = hashlib.sha256(), 0, False, False
     for record in ldif.records(path):

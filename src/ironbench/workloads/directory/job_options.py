@@ -30,7 +30,8 @@ _LARGEST = 1 << 20
 
 
 def used(options: Mapping[str, str], weighed: Collection[str]) -> frozenset[str]:
-    """Returns the names of options that the job uses. `weighed`: operations of a mix with a weight above 0."""
+    """Returns the names of the options that the job uses. `weighed`: if the job is a mix, its operations with a weight
+    above 0."""
     job = options["job"]
     if job == "mixed":
         each = [_USES.get(name, ()) for name in weighed]
@@ -39,7 +40,7 @@ def used(options: Mapping[str, str], weighed: Collection[str]) -> frozenset[str]
 
 
 def validate(options: Mapping[str, str], defaults: Mapping[str, str], weights: Mapping[str, int]) -> None:
-    """Raises InputError for an option that the job does not use, or for entries that it cannot work on."""
+    """Raises InputError if the job does not use a given option, or if it cannot work on the chosen entries."""
     job = options["job"]
     weighed = [name for name, weight in weights.items() if weight]
     meant = used(options, weighed)
@@ -64,8 +65,8 @@ def validate(options: Mapping[str, str], defaults: Mapping[str, str], weights: M
 
 
 def _require_chosen(options: Mapping[str, str], work: str) -> None:
-    """Raises InputError unless the options select entries, because entries of an LDIF file are not the generated
-    people."""
+    """Raises InputError if the options do not say which entries to use. This is needed for an LDIF file, because by
+    default jobs use the generated people, which it does not contain."""
     mixed = options["job"] == "mixed"
     by_name = bool(options["dn"]) and not mixed
     ways: Mapping[str, tuple[str, bool]] = {
@@ -82,7 +83,7 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
         "add": ("", True),
         "delete": ("", True),
     }
-    own = mixed and work == "modify-dn"  # a mix renames only entries that the same client has added
+    own = mixed and work == "modify-dn"  # in a mix, a client renames only entries that it has added itself
     way, chosen = ways.get(work, ("", own))
     if not chosen:
         hint = (
@@ -96,7 +97,7 @@ def _require_chosen(options: Mapping[str, str], work: str) -> None:
 
 
 def _require_people(options: Mapping[str, str], works: Collection[str]) -> None:
-    """Raises InputError if a template lacks attributes that the jobs search for."""
+    """Raises InputError if the user's template lacks attributes that the jobs need."""
     path = options["template"]
     text = text_of(Path(path), path, "give the path of a text file that contains a template", _LARGEST)
     chosen = bool(options["filter"] or options["filters"])

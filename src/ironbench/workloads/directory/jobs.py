@@ -18,9 +18,9 @@ JOBS = (
 MIXED = ("search", "modify", "bind", "compare", "add", "delete", "modify-dn")
 WEIGHTS = "search=70,modify=10,bind=10,compare=6,add=2,delete=1,modify-dn=1"
 MOVED = "moved."
-"""Prefix of a person's uid between the two renames that a client does."""
+"""Prefix of a person's uid while the person is renamed. A client renames a person and then renames the person back."""
 STRIDE = 10_000
-"""Maximum number of clients, because each client renames its own entries."""
+"""Maximum number of clients for the job modify-dn, in which no two clients rename the same person."""
 _PATTERN = re.compile(r"\[(\d+)([-:])(\d+)\]")
 _WEIGHT = re.compile(r"[0-9]{1,9}")
 _PERSON = f"uid=user.:id,{TOP}"
@@ -32,8 +32,8 @@ _NEW = (
     "?sn=Ironbench?cn=Ironbench :{number}?uid=ironbench.:client_id.:{number}?description=[a-z]{{80}};"
 )
 _LOGIN = ("cn,mail", "telephoneNumber,mobile", "employeeNumber", "street,l,st", "description", "initials,sn", "mail")
-"""Attributes that are requested by the searches between finding a person and binding as this person, one text per
-search."""
+"""Attributes that the job `login` requests. It finds a person, sends a search for each of these texts, and then binds
+as the person."""
 
 
 def scripts(options: Mapping[str, str]) -> list[ScriptSource]:
@@ -67,7 +67,8 @@ def weights(options: Mapping[str, str]) -> dict[str, int]:
 
 
 def _chosen(options: Mapping[str, str]) -> str:
-    """Returns script lines that set `:id` to a person from one of two populations."""
+    """Returns script lines that set `:id` to the number of a person. The number is from the range `id` or `id2`, and
+    `share` is the percentage of the first."""
     first = _drawn(options, "id")
     if int(options["share"]) == 100:
         return first
@@ -76,10 +77,9 @@ def _chosen(options: Mapping[str, str]) -> str:
 
 
 def _drawn(options: Mapping[str, str], option: str) -> str:
-    """Returns script lines that set `:id` to a number in the range of an option.
-
-    Raises InputError if the option is not a range or exceeds the number of people, because searches that find no entry
-    are faster.
+    """Returns script lines that set `:id` to a number in the range that an option contains. Raises InputError if the
+    option is not a range, or if the range exceeds the number of people. Searches for people who do not exist would be
+    faster.
     """
     entries = int(options["entries"])
     pattern = options[option] or f"[1-{entries}]"
@@ -95,7 +95,8 @@ def _drawn(options: Mapping[str, str], option: str) -> str:
 
 
 def _chooses_itself(options: Mapping[str, str]) -> bool:
-    """Returns whether the user's own entries or filters determine the meaning of `{id}`."""
+    """Returns whether `{id}` is not the number of a generated person, because the user's own entries or filters are
+    used."""
     searches = options["job"] in ("search", "multi-search", "mixed", "auth", "login")
     return bool(options["ldif"] or (searches and (options["filter"] or options["filters"])))
 
@@ -104,7 +105,7 @@ def _set(variable: str, least: int, most: int, in_turn: bool) -> str:
     if not in_turn:
         return f"\\set {variable} random({least}, {most})\n"
     count = most - least + 1
-    # Clients start far apart, so that together they cover the range sooner.
+    # Clients start at distant numbers, so that together they soon use the whole range.
     apart = max(1, round(count * 0.6180339887))
     return f"\\set turn :turn + 1\n\\set {variable} {least} + mod(:client_id * {apart} + :turn - 1, {count})\n"
 
@@ -115,8 +116,8 @@ def plain(text: str) -> str:
 
 
 def binds_back(options: Mapping[str, str]) -> bool:
-    """Returns whether clients bind as people and also run other operations. Other operations run as the user of the
-    DSN, so clients must bind again as this user before them."""
+    """Returns whether clients must bind again as the user of the DSN. This is the case if they bind as people but also
+    run other operations, for which they must be the user of the DSN."""
     if options["job"] == "mixed":
         weighed = {name for name, weight in weights(options).items() if weight}
         return "bind" in weighed and len(weighed) > 1
@@ -124,8 +125,8 @@ def binds_back(options: Mapping[str, str]) -> bool:
 
 
 def _patterned(text: str) -> tuple[str, str]:
-    """Replaces number ranges and `{id}` in a text with variables. Returns the lines that set the variables, and the
-    text."""
+    """Replaces number ranges and `{id}` in a text with script variables. Returns the script lines that set the
+    variables, and the changed text."""
     sets, out, at = "", "", 0
     for number, found in enumerate(_PATTERN.finditer(text), 1):
         if re.match(r"\w", text[found.end() :]):
@@ -161,14 +162,14 @@ def _search(options: Mapping[str, str], text: str = "") -> str:
 
 
 def _base(options: Mapping[str, str]) -> str:
-    """Returns the base DN of searches. Entries of an LDIF file are anywhere below the base DN; generated people are
-    below `TOP`."""
+    """Returns the DN at which searches start: the option `dn`, if it is given. Otherwise, it is the base DN for entries
+    of an LDIF file, and `TOP` for generated people."""
     return _numbered(plain(options["dn"]), f"dn {options['dn']}") or ("," if options["ldif"] else TOP)
 
 
 def _entry(options: Mapping[str, str]) -> str:
-    """Returns the DN of the entry on which an operation works: the option `dn`, or a person. A mix uses `dn` only as
-    the base of searches."""
+    """Returns the DN of the entry for an operation: the option `dn`, or a person. In a mix, `dn` applies only to
+    searches."""
     return _base(options) if options["dn"] and options["job"] != "mixed" else _PERSON
 
 
@@ -235,7 +236,7 @@ def _add_delete(options: Mapping[str, str]) -> str:
 
 
 def _modify_dn(options: Mapping[str, str]) -> str:
-    """Returns a script that renames an entry and renames it back. No two clients rename the same entry."""
+    """Returns a script that renames a person and renames the person back. No two clients rename the same person."""
     stride = min(int(options["entries"]), STRIDE)
     whole = int(options["entries"]) // stride
     return (
@@ -254,11 +255,10 @@ def _prime(options: Mapping[str, str]) -> str:
 
 
 def _mixed(options: Mapping[str, str]) -> dict[str, str]:
-    """Returns the scripts of the job `mixed`. Deletes and renames use entries that the same client added; if no such
-    entry is left, one is added first.
-
-    A client's entries have numbers without gaps, from `deleted` + 1 to `added`: a rename gives the oldest entry the
-    next number. Numbers change only after the operation, because it may fail.
+    """Returns the scripts of the job `mixed`. A client deletes and renames only entries that it has added itself. If
+    none is left, it first adds one. The numbers of a client's entries have no gaps: they are `deleted` + 1 to `added`.
+    A rename therefore gives the oldest entry the next number. The variables change only after the operation, because it
+    may fail.
     """
     first = f"\\set new :added + 1\n{_NEW.format(number='new')}\n\\set added :new\n"
     oldest = f"\\if :added <= :deleted\n{first}\\endif\n\\set old :deleted + 1\n"

@@ -1,9 +1,8 @@
-"""Parses the records of an LDIF file (RFC 2849) and writes them in a uniform format, so that slapadd and LDAP
-operations interpret them in the same way.
-
-Records are entries to add, or changes (modify, delete, modrdn). As in ldapadd, `include: file:///…` inserts the records
-of another file. Also accepted: the last lines of ldapsearch output (`search:`, `result:`, `ref:`), Windows line ends, a
-byte order mark. Attributes that only the server may set are left out of entries.
+"""Parses the records of an LDIF file (RFC 2849) and converts them to a uniform format. slapadd and LDAP operations
+interpret this format in the same way. A record is an entry to add, or a change (modify, delete, modrdn). As in ldapadd,
+`include: file:///…` inserts the records of another file. Also accepted: the last lines of ldapsearch output (`search:`,
+`result:`, `ref:`), Windows line ends, a byte order mark. If an entry contains attributes that only the server may set,
+these attributes are left out.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ ADD, MODIFY, DELETE, RENAME = "add", "modify", "delete", "rename"
 _KINDS = {"add": ADD, "modify": MODIFY, "delete": DELETE, "modrdn": RENAME, "moddn": RENAME}
 _MODIFICATIONS = ("add", "delete", "replace", "increment")
 _NOT_ENTRIES = (b"search", b"result", b"ref", b"matcheddn", b"control", b"text")
-"""First words of records that ldapsearch prints in addition to entries (ldapsearch(1), -L)."""
+"""First words of records that are not entries but part of ldapsearch's output (ldapsearch(1), -L)."""
 _OPERATIONAL = frozenset(
     (
         *("createtimestamp", "creatorsname", "modifytimestamp", "modifiersname", "entryuuid", "entrycsn", "entrydn"),
@@ -40,8 +39,8 @@ _OPERATIONAL = frozenset(
         *("usncreated", "usnchanged", "objectguid", "whencreated", "whenchanged"),
     )
 )
-"""Attributes defined as NO-USER-MODIFICATION (RFC 4512, 3.4; RFC 4530) in OpenLDAP or in other servers, which refuse
-them in an add operation."""
+"""Attributes that OpenLDAP or another server defines as NO-USER-MODIFICATION (RFC 4512, 3.4; RFC 4530). Servers refuse
+an add operation with such an attribute."""
 _CRITICAL = re.compile(rb"^\s*[\d.]+\s+true\b", re.IGNORECASE)
 """Pattern of a control that a server must not ignore (RFC 2849, `control`; RFC 4511, 4.1.11)."""
 _SPACE_AT_SEPARATOR = re.compile(r"(?<!\s)\s++(?=[,=])|(?<=[,=])\s++")
@@ -57,7 +56,7 @@ class LdifRecord(NamedTuple):
     """The record as LDIF: one line for each value, followed by an empty line."""
     kind: str = ADD
     renamed: str = ""
-    """New DN of the entry, for a rename."""
+    """For a rename: new DN of the entry."""
 
     @property
     def where(self) -> str:
@@ -90,7 +89,7 @@ def _records(path: Path, within: tuple[Path, ...]) -> Iterator[LdifRecord]:
 
 
 _INCLUDE = re.compile(rb"(?:#[^\n]*+\n(?: [^\n]*+\n)*+|\n)*+(?i:include):[ \t]*([^\n]*)")
-"""Pattern of an include at the start of a record (`ldif_read_record` in libraries/libldap/ldif.c of OpenLDAP)."""
+"""Pattern of a record that includes another file (`ldif_read_record` in libraries/libldap/ldif.c of OpenLDAP)."""
 
 
 def _included(subject: str, url: str, path: Path, within: tuple[Path, ...]) -> Path:
@@ -103,7 +102,7 @@ def _included(subject: str, url: str, path: Path, within: tuple[Path, ...]) -> P
 
 
 def line_of(path: Path, dn: str, kind: str = ADD) -> str:
-    """Returns the file and line at which the first record with this kind and DN starts; "" if there is no such
+    """Returns the file and line at which the first record with this kind and DN starts. Returns "" if there is no such
     record."""
     wanted = plain(dn)
     return next((one.where for one in records(path) if one.kind == kind and plain(one.dn) == wanted), "")
@@ -115,7 +114,7 @@ def plain(dn: str) -> str:
 
 
 def parent(dn: str) -> str:
-    """Returns the part of a DN after the first comma that is not escaped by a backslash (RFC 4514)."""
+    """Returns the DN of the parent. It starts after the first comma that is not escaped by a backslash (RFC 4514)."""
     found = re.match(r"(?:[^\\,]|\\.)*,", dn, re.DOTALL)
     return dn[found.end() :] if found else ""
 
@@ -141,7 +140,7 @@ class _Line(NamedTuple):
     number: int
     name: str
     parts: re.Match[bytes] | None
-    """Parts of the line; None for the line `-`, which ends a modification."""
+    """Parts of the line. None for the line `-`, which ends a modification."""
     text: bytes
 
 
@@ -163,7 +162,7 @@ def _lines(path: Path, first_line: int, record: bytes) -> Iterator[_Line]:
 
 
 def _record(path: Path, first_line: int, text: bytes) -> LdifRecord | None:
-    """Parses a record. Returns None if it is neither an entry nor a change."""
+    """Parses a record. Returns None if the record contains no data, as parts of ldapsearch's output do."""
     lines = list(_lines(path, first_line, text))
     while lines and lines[0].name == "version":
         lines = lines[1:]
@@ -263,7 +262,7 @@ def _file(subject: str, url: str, beside: Path, hint: str) -> Path:
         if parts.netloc not in ("", "localhost"):
             raise InputError(subject, f"{url!r} names another machine", "only files on this machine can be read")
         found = next((one for one in (beside / path, path) if one.is_file()), None)
-    except (OSError, ValueError) as error:  # ValueError: the text is not a URL, or the path contains a null character
+    except (OSError, ValueError) as error:  # ValueError: no URL, or a null character in the path
         raise InputError(subject, f"{url}: {getattr(error, 'strerror', None) or error}", hint) from None
     if found is None:
         raise InputError(subject, f"{path}: no such file", hint)

@@ -17,12 +17,12 @@ _EMPTY = "searches that return no entry"
 _MOST = "searches (six kinds of filters) that return no entry"
 _FALSE = "compares that are false"
 _CHOICES = ("filter", "filters", "dn", "template", "ldif")
-"""Options by which users determine what a search finds."""
+"""Options with which users determine what searches find."""
 
 
 def metrics(summary: Mapping[str, Any]) -> dict[str, float]:
-    """Returns entries per search, fractions of empty searches and false compares, and result codes, by catalogue
-    name."""
+    """Returns the metrics of searches and compares: entries per search, fractions of empty searches and of false
+    compares, and counts of result codes. The keys are names in the catalogue."""
     figures = _figures(summary)
     values = {}
     if searches := figures.get("searches", 0.0):
@@ -51,7 +51,7 @@ def checks(options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Chec
     found = []
     if searches := int(figures.get("searches", 0)):
         empty = int(figures.get("empty_searches", 0))
-        if options["job"] == "multi-search":  # one of the six filters asks for a rare name
+        if options["job"] == "multi-search":  # one of the six filters is a rare name
             found.append(checked(_MOST, f"at most {searches // 2}", empty, 2 * empty <= searches))
         else:
             found.append(checked(_EMPTY, 0, empty))
@@ -61,8 +61,8 @@ def checks(options: Mapping[str, str], summary: Mapping[str, Any]) -> tuple[Chec
 
 
 def warnings(driven: Driven) -> tuple[Note, ...]:
-    """Returns warnings in place of checks if the user chose what is searched for, because empty results may be
-    intended."""
+    """Returns warnings about empty searches and false compares. If the user determined what is searched for, empty
+    results may be intended, so there are warnings and no checks."""
     values = metrics(driven.summary)
     checked_names = {check.name for check in driven.checks}
     found = []

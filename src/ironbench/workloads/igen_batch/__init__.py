@@ -1,5 +1,5 @@
-"""The `igen-batch` workload: batch jobs inside the database, on an order history by month. Design:
-docs/workloads/igen-batch.md."""
+"""The `igen-batch` workload: batch jobs that run inside the database, on an order history that is divided into months.
+Design: docs/workloads/igen-batch.md."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ VERSION = 2
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 MONTHS = 12
 PRODUCTS = 1000
-"""Number of products per unit of scale. The next constant is also per unit of scale."""
+"""Number of products per unit of scale. `LINES_PER_MONTH` is also per unit of scale."""
 LINES_PER_MONTH = 10_000
 REPRICED = 20
 JOBS = {"post": 20, "reprice": 8, "summary": 8, "age": 1}
-"""The weight of each job. Between two runs of `age`, about twenty runs of `post` fill the newest months."""
+"""Weights of the jobs. Between two runs of `age`, about twenty runs of `post` add lines to the newest months."""
 TABLES = (
     "batch_job",
     "batch_price_change",
@@ -124,7 +124,7 @@ class JobSums:
     """Sums over the rows that the jobs have written."""
 
     writing: int
-    """Number of jobs that post lines or change prices."""
+    """Number of finished jobs that posted lines or changed prices."""
     ageing: int
     posted: int
     """Number of lines that jobs have posted."""
@@ -143,7 +143,7 @@ def sums(session: Session) -> JobSums:
 
 def check(session: Session, before: JobSums, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     commits = commits_check(session, before.commits, summary)
-    # Completes jobs that a crash has interrupted.
+    # These statements complete jobs that a crash has interrupted.
     for statement in sql_files.statements(FOLDER, "finish", session.engine):
         session.query(statement)
     now = sums(session)
@@ -165,12 +165,14 @@ def _lines(before: JobSums, now: JobSums) -> tuple[int, int]:
 
 
 def _jobs(name: str, expected: int, jobs: int, unsure: int) -> Check:
-    """Compares the numbers of jobs. A job whose connection broke may have committed without the client knowing."""
+    """Compares the number of jobs with the number of their commits. If a connection broke, the client does not know
+    whether its last job was committed."""
     return checked(f"{name} = their commits", expected, jobs, expected <= jobs <= expected + unsure)
 
 
 def _unlike(session: Session) -> int:
-    """Counts months and shards that differ from the ledger, and lines whose amount is not price × quantity."""
+    """Returns the number of inconsistencies. These are shards of months whose totals differ from the ledger, and lines
+    whose amount is not price × quantity."""
     return one_row(
         session,
         """

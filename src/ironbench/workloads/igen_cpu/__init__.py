@@ -12,9 +12,10 @@ from ironbench.workloads import free_memory, kernels
 from ironbench.workloads.base import Option, Workload
 
 _POINT_BYTES = 4
-"""Bytes for each point of a thread's image, which is the number of iterations."""
+"""Memory per point of a thread's image, in bytes. A point is stored as its number of iterations."""
 _DRAWN_BYTES = 12
-"""Bytes for each point while a file is written: iterations, packed colour, and the colour as Python bytes."""
+"""Memory per point while an image file is written, in bytes: the iterations, the packed colour, and the colour as
+Python bytes."""
 
 
 class IgenCpu(Workload):

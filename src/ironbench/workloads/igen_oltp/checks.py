@@ -15,17 +15,17 @@ from ironbench.workloads.fixed_rows import FixedRows
 from ironbench.workloads.igen_oltp.layout import MOST_ORDERS, layout
 
 PLACED, ARCHIVED = "place_order", "archive_order"
-"""Names of scripts with weight=light."""
+"""Names of scripts that exist only with weight=light."""
 
 SLICE = 250_000
-"""Number of customers whose orders are compared with their lines. In a larger database, each trial checks a different
-range of customers."""
+"""Number of customers whose orders are compared with the lines of these orders. If there are more customers, each trial
+checks a different range of customers."""
 TOLERANCE = 0.5
 """Fraction of the expected writes that may be missing.
 
-If two clients choose the same customer at the same time, a statement occasionally has no effect. If a `--seed` is
-repeated on the same data, the same customers are selected again, so that more and more of them are at their limits. The
-check is meant to find statements that never have an effect.
+A statement occasionally has no effect if two clients choose the same customer at the same time. If a `--seed` is used
+again on the same data, it selects the same customers, and more and more of them reach their limits. The check is meant
+to find statements that never have an effect.
 """
 
 
@@ -40,10 +40,9 @@ FIXED = (
 
 @dataclass(frozen=True, slots=True)
 class OrderCounts:
-    """Numbers of orders.
-
-    A customer's orders are numbered without gaps, so the sums of the oldest and of the newest numbers show how many
-    orders were ever deleted and inserted. Nothing needs to be counted during the trial.
+    """Numbers of orders. The orders of a customer are numbered without gaps. The sum of all customers' oldest numbers
+    therefore shows how many orders were ever deleted, and the sum of their newest numbers how many were inserted.
+    Nothing needs to be counted during the trial.
     """
 
     orders: int
@@ -51,7 +50,7 @@ class OrderCounts:
     oldest: int
     customers: int
     fixed: Mapping[str, str]
-    """For each table, the count and checksums of the rows that no transaction changes."""
+    """Number and checksums of the rows that no transaction changes. The key is the table."""
     commits: Commits
 
 
@@ -120,10 +119,10 @@ def _longest(session: Session) -> tuple[int, bool]:
 def _writes(options: Mapping[str, str], inserted: int, deleted: int, summary: Mapping[str, Any]) -> tuple[Check, ...]:
     """Checks that the statements had the intended effect.
 
-    With weight=heavy, every commit places exactly one order and archives one. With weight=light, one in `MOST_ORDERS`
-    inserts, and the same fraction of deletes, finds its customer at the limit and correctly has no effect
-    (docs/workloads/igen-oltp.md). The number of such statements is binomial, and concurrent clients that choose the
-    same customer may cause one more.
+    With weight=heavy, every commit places exactly one order and archives one. With weight=light, an insert or delete
+    correctly has no effect if its customer is at the limit (docs/workloads/igen-oltp.md). This happens to one in
+    `MOST_ORDERS` inserts and to the same fraction of deletes. Their number has a binomial distribution. Concurrent
+    clients that choose the same customer may cause one more.
     """
     unsure = int(summary["server_commits_uncertain"])
     if options["weight"] == "heavy":

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 
 REGIONS = 6
 CUSTOMERS = 3300
-"""Number of customers per unit of scale. The next two constants are also per unit of scale."""
+"""Number of customers per unit of scale. `PRODUCTS` and `CATEGORIES` are also per unit of scale."""
 PRODUCTS = 1000
 CATEGORIES = 50
 MOST_ORDERS = 20
 """Maximum number of orders of a customer. Each customer has at least one order."""
 MOST_LINES = 7
 CHANCES = 1_000_000
-"""Upper end of the random numbers by which scripts choose a region; the lower end is 1."""
+"""Scripts choose a region by a random number from 1 to this number."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
     last: tuple[int, ...]
-    """Number of the last customer in each region. Customers are numbered region by region."""
+    """Number of the last customer in each region. The numbers of a region follow those of the region before it."""
     active: tuple[int, ...]
-    """Largest random number that selects each region. The last one is `CHANCES`."""
+    """Largest random number that selects each region. That of the last region is `CHANCES`."""
     products: int
     categories: int
 
@@ -52,9 +52,9 @@ class TableLayout:
 
 
 def layout(options: Mapping[str, str]) -> TableLayout:
-    """Distributes customers and activity over regions. Region r has customers in proportion to r^-skew and activity in
-    proportion to r^-2·skew, so that customers in larger regions are also more active. With skew 0 all regions are
-    alike."""
+    """Distributes customers and activity over the regions. In region r, the number of customers is proportional to
+    r^-skew, and the activity to r^-2·skew. Customers in larger regions are therefore also more active. With skew 0, all
+    regions are equal."""
     scale, skew = int(options["scale"]), float(options["skew"])
     homes = [region**-skew for region in range(1, REGIONS + 1)]
     busy = [home * home for home in homes]

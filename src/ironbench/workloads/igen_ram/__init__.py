@@ -17,8 +17,8 @@ from ironbench.workloads.base import Option, Workload
 
 _PROBE_S = 0.5
 _PROBED_BYTES = 256 << 20
-"""Minimum amount of memory in bytes for measurements that are not limited to the caches: several times the last-level
-cache of common processors. The measurements use up to 256 MiB (latency) and 384 MiB (bandwidth)."""
+"""Minimum memory in bytes with which measurements exceed the CPU caches. It is several times the last-level cache of
+common processors. The measurements use up to 256 MiB (latency) and 384 MiB (bandwidth)."""
 
 
 class IgenRam(Workload):
@@ -95,15 +95,15 @@ def _require(threads: int, memory: str) -> int:
 
 
 def _within_caches(size: int) -> tuple[Note, ...]:
-    """Returns a warning if the threads had too little memory to exceed the caches, because the measurements use only as
-    much memory as one thread has."""
+    """Returns a warning if the measurements did not exceed the CPU caches. They use only as much memory as one thread
+    has, which may be too little."""
     if size >= _PROBED_BYTES:
         return ()
     return (note("probes-within-caches", probed_bytes=size, needed_bytes=_PROBED_BYTES),)
 
 
 def _phases(parts: Mapping[str, Any], threads: int, draws: int, size: int) -> dict[str, float]:
-    """Returns the metrics of each phase, over all threads."""
+    """Returns the metrics of each phase, for all threads together."""
     search, allocate = (parts.get(f"response_time{{phase={name}}}") for name in ("search", "allocate"))
     if search is None or allocate is None:
         return {}
@@ -135,7 +135,8 @@ def _placed(reports: Sequence[Mapping[str, Any]], size: int) -> dict[str, str]:
 
 
 def _nodes(text: str) -> str:
-    """Formats `N0=262144` (pages) as `node 0`, and several nodes with their percentages."""
+    """Formats the number of pages on each NUMA node, such as `N0=262144`. The result for a single node is `node 0`.
+    Several nodes are followed by their percentages."""
     pages = {name[1:]: int(count) for name, _, count in (word.partition("=") for word in text.split())}
     if len(pages) == 1:
         return f"node {next(iter(pages))}"

@@ -18,9 +18,10 @@ from ironbench.workloads.commit_check import wait_for_clients
 from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 
 LEAST_BYTES_PER_S = 5e6
-"""Assumed rate in bytes per second of a slow disk that commits row by row, for the estimate of the duration."""
+"""Assumed rate in bytes per second if each commit contains few rows. It is that of a slow disk."""
 USUAL_BYTES_PER_S = {"rows": 20e6, "batch": 50e6, "copy": 80e6}
-"""Typical rate in bytes per second, measured on a small virtual machine and accurate to an order of magnitude."""
+"""Typical rates in bytes per second. They were measured on a small virtual machine, and only their order of magnitude
+is meaningful."""
 
 
 class Populate(Workload):
@@ -76,8 +77,8 @@ class Populate(Workload):
         return wide(options).value_bytes / (rate if per_commit > 100_000 else LEAST_BYTES_PER_S)
 
     def accepts(self, system: System, load: Load, choice: Choice) -> None:
-        """Raises InputError if the engine has no COPY, if there are fewer commits than clients, or for options that
-        have no effect."""
+        """Raises InputError if the engine does not support COPY, if there are fewer commits than clients, or if an
+        option has no effect."""
         if choice.options["method"] == "copy" and not engines.get(system.engine).can("copy"):
             raise InputError(
                 written("workload.with", "method=copy"),
@@ -140,7 +141,7 @@ class Populate(Workload):
     def check(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> tuple[Check, ...]:
-        """Checks that every row was stored as generated; skipped if the trial was stopped early."""
+        """Checks that every row was stored as generated. Not checked if the trial was stopped early."""
         return () if summary["cut_short"] else wide(options).checks(session)
 
 
@@ -149,12 +150,12 @@ def wide(options: Mapping[str, str]) -> WideTable:
 
 
 REPORT_S = 1.0
-"""Seconds that the server has to show a checkpoint in its statistics."""
+"""Maximum time in seconds until the server's statistics include a checkpoint."""
 
 
 def _counters_before(session: Session) -> WriteCounters | None:
-    """Reads the counters after a checkpoint, so that no earlier write backlog is included; None if the engine has no
-    counters."""
+    """Requests a checkpoint and then reads the counters, so that they include no backlog of earlier writes. Returns
+    None if the engine has no such counters."""
     administration = engines.get(session.engine).administration
     if administration.written(session) is None:
         return None
@@ -163,7 +164,7 @@ def _counters_before(session: Session) -> WriteCounters | None:
 
 
 def _log_and_debt(session: Session, before: WriteCounters, table: WideTable, elapsed_s: float) -> dict[str, float]:
-    """Returns metrics of WAL and write backlog, by catalogue name."""
+    """Returns metrics of WAL and of writes that were left to a checkpoint. The keys are names in the catalogue."""
     engine = engines.get(session.engine)
     log_bytes = _written(session).log_bytes
     owed_log = engine.administration.log_since_checkpoint(session, log_bytes)
@@ -190,7 +191,7 @@ def _log_and_debt(session: Session, before: WriteCounters, table: WideTable, ela
 
 
 def _reported(session: Session, before: WriteCounters) -> WriteCounters:
-    """Reads the counters as soon as they include the latest checkpoint."""
+    """Waits until the counters include the latest checkpoint, for at most `REPORT_S`. Returns the counters."""
     deadline = time.monotonic() + REPORT_S
     while (now := _written(session)).checkpoints <= before.checkpoints and time.monotonic() < deadline:
         time.sleep(0.02)

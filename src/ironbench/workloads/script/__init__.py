@@ -78,8 +78,8 @@ class Script(Workload):
 
 
 def _refuse_repeated(sources: Sequence[ScriptSource]) -> None:
-    """Raises InputError for a script that is named twice, because metrics are stored under its name and one would
-    overwrite the other."""
+    """Raises InputError if a script is named twice. The metrics of a script are stored under its name, so those of one
+    would overwrite those of the other."""
     weights: dict[str, list[int]] = {}
     for source in sources:
         weights.setdefault(source.name, []).append(source.weight)

@@ -172,7 +172,7 @@ class Storage(Workload):
         options, direct = work.choice.options, work.choice.options["direct"] == "on"
         progress = _core.StorageProgress()
         work.on_stop(progress.stop)
-        # There is no engine, so limits for the server apply to the workload itself (`trial/drive/work.py`).
+        # There is no engine. CPU limits for the server therefore apply to the workload itself (`trial/drive/work.py`).
         cpus = work.system.server_cpus or work.system.client_cpus or ()
         terms = PassSettings(_size(options), int(options["compressible"]), options["io"], work.load.seed, cpus)
         folders = _folders(work.system, options)

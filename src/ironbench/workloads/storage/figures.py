@@ -20,20 +20,21 @@ _TERSE = (
     (12, ("storage_iops",)),
     (14, (_CPU_PER_IO,)),
 )
-"""Metrics that a record omits if it has more than the given number of tests, so that records stay small."""
+"""Metrics that are left out if a record has more tests than the number before them, so that records stay small."""
 _COST = "cost"
-"""Prefix of tests that measure the CPU time of an I/O. This metric is always stored."""
+"""Prefix of tests that measure the CPU time per I/O. For them, this metric is always stored."""
 _OF_SEVERAL = ("storage_bytes_per_s_best", "storage_bytes_per_s_lowest")
 _QUANTILES = {"storage_latency_p50_s": 0.5, "storage_latency_p99_s": 0.99, "storage_latency_p999_s": 0.999}
 _USUAL = ("storage_bytes_per_s", "storage_iops", "storage_latency_mean_s", *_QUANTILES, _CPU_PER_IO)
 """Metrics of every test. A quantile is missing if there were too few I/Os."""
 _SETTLED = 3
-"""Fraction of a sustained write, at its end, that shows the rate which the drive can sustain: the last third."""
+"""The last third of a sustained write shows the rate that the drive can sustain."""
 
 
 def metrics(passes: Sequence[PassResult]) -> dict[str, float]:
-    """Returns for every test the rate of the median pass (for KDiskMark's tests the mean of the passes), the range of
-    the passes, and latency and CPU time over all passes."""
+    """Returns the metrics of every test. The rate is that of the median pass, or for KDiskMark's tests the mean of the
+    passes. The lowest and highest rates show the range of the passes. Latency and CPU time are computed from all passes
+    together."""
     values: dict[str, float] = {}
     by_test = grouped(passes)
     for name, own in by_test.items():
@@ -45,8 +46,9 @@ def metrics(passes: Sequence[PassResult]) -> dict[str, float]:
 
 
 def kept(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[str, ...]]:
-    """Returns the metrics that a trial of these tests will have: name → its parts."""
-    # A sustained write has one pass, on all files together.
+    """Returns the metrics that a trial with these tests will have. The key is the name of a metric; the value is its
+    parts."""
+    # A sustained write has a single pass, which uses all files together.
     short = tuple(f"profile={test.name}" for test in tests if not test.sustained)
     of_short = (*(_OF_SEVERAL if passes > 1 else ()), *(("storage_alone_bytes_per_s",) if beside else ()))
     by_name = {name: [test.name for test in tests if _is_kept(name, test.name, len(tests))] for name in _USUAL}
@@ -63,7 +65,7 @@ def _is_kept(metric: str, test: str, tests: int) -> bool:
 
 
 def grouped_alone(passes: Sequence[PassResult], name: str) -> dict[int, list[PassResult]]:
-    """Groups the passes of one test that used only one file, by file."""
+    """Returns the passes of a test that used only one file. The key is the index of the file."""
     by_file: dict[int, list[PassResult]] = {}
     for one in passes:
         if one.ios and one.alone is not None and one.test.name == name:
@@ -78,7 +80,7 @@ def _alone(by_file: dict[int, list[PassResult]]) -> dict[str, float]:
 
 
 def grouped(passes: Sequence[PassResult]) -> dict[str, list[PassResult]]:
-    """Groups passes by test. With several files, only the passes that used all of them are included."""
+    """Returns the passes of each test. If there are several files, only passes that used all of them are included."""
     by_test: dict[str, list[PassResult]] = {}
     for one in passes:
         if one.ios and one.alone is None:
@@ -108,8 +110,8 @@ def _cpu_per_io_s(passes: Sequence[PassResult]) -> float:
 
 
 def _sustained(passes: Sequence[PassResult]) -> dict[str, float]:
-    """Compares the first second with the last third: the rate while a write cache fills, and the rate when it is
-    full."""
+    """Returns metrics of a sustained write. The rate in the first second is that of an empty write cache. The rate in
+    the last third is that of a full one."""
     counts = passes[0].buckets[: int(passes[0].elapsed_s / BUCKET_S)]
     if len(counts) < 2 * _SETTLED:
         return {}
@@ -137,7 +139,8 @@ def histograms(passes: Sequence[PassResult]) -> dict[str, Histogram]:
 
 
 def series(passes: Sequence[PassResult]) -> tuple[Series, ...]:
-    """Returns the rate of every pass at its start; for a sustained write, the rate in every second."""
+    """Returns time series of rates. Each point is a pass with its start. For a sustained write, each point is a
+    second."""
     every = []
     for name, own in grouped(passes).items():
         points = [(one.began_s, one.bytes_per_s) for one in own]

@@ -1,7 +1,6 @@
-"""The files that are measured. New files without a name are used, so that none can be left behind.
-
-A file system may first be filled to a given level: flash becomes slower to write the fuller it is, and the outer tracks
-of a disk, which are the fastest, are used first.
+"""Creates the files that are measured. They have no names, so that none can be left behind. The file system may first
+be filled to a given level, because the level affects the speed. The fuller flash is, the slower are writes. On a disk,
+the outer tracks are the fastest and are used first.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ open."""
 
 @dataclass(frozen=True, slots=True)
 class TestFile:
-    """A file, opened in each way that tests need. `made` owns the descriptors."""
+    """A file with a descriptor for each kind of access that tests need. `made` closes the descriptors."""
 
     folder: str
     direct: int
@@ -115,7 +114,7 @@ def _again(fd: int, flags: int) -> int:
 
 
 def by_file_system(folders: Sequence[str]) -> dict[str, int]:
-    """Returns, for the first folder on each file system, the number of folders on that file system."""
+    """Returns the number of folders on each file system. The key is the first of these folders."""
     first: dict[int, str] = {}
     counts: dict[str, int] = {}
     for folder in folders:
@@ -130,18 +129,20 @@ def require_level(folder: str, percent: int, size: int) -> None:
 
 
 def require_emulated_level(folder: str, capacity: int, percent: int, size: int) -> None:
-    """Raises InputError as `require_level` does, for an emulated file system that does not exist yet, as far as this
+    """Raises InputError like `require_level`, for an emulated file system that does not exist yet. Not every shortage
     can be known in advance."""
     _missing(folder, capacity, 0, capacity, percent, size)
 
 
 def filled(folder: str, percent: int, size: int, direct: bool) -> AbstractContextManager[list[TestFile]]:
-    """Creates a filler file, so that the measured files will reach the level. Raises InputError or FailureError."""
+    """Creates a filler file. Its size is chosen so that the file system has the given level when the measured files
+    exist. Raises InputError or FailureError."""
     return made([folder], filler_bytes(folder, percent, size), direct)
 
 
 def filler_bytes(folder: str, percent: int, size: int) -> int:
-    """Returns the size of the filler file for that level, in whole MiB and at least one. Raises InputError."""
+    """Returns the size of the filler file for the given level. It is a multiple of 1 MiB, and at least 1 MiB. Raises
+    InputError."""
     usage = shutil.disk_usage(folder)
     return _missing(folder, usage.total, usage.used, space.free_bytes(folder), percent, size)
 
@@ -166,6 +167,6 @@ def in_memory(folders: Sequence[str]) -> list[str]:
 
 
 def used_share(folders: Sequence[str]) -> float:
-    """Returns the used fraction of the first folder's file system."""
+    """Returns how full the file system of the first folder is, as a fraction."""
     usage = os.statvfs(folders[0])
     return 1 - usage.f_bfree / usage.f_blocks

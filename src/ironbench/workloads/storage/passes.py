@@ -56,7 +56,7 @@ class PassResult:
     note: str
     stopped: bool
     alone: int | None = None
-    """Index of the only file that was used, if there are several; None if all files were used."""
+    """Index of the file, if the pass used only one of several files. None if it used all files."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -84,8 +84,8 @@ def run(
             WARMING, [replace(file, direct=file.cached) for file in files], terms, {"bytes": terms.size}, progress
         )
     if test.sync != "none" or test.cached:
-        # The first flush would otherwise also wait for data of earlier tests, and dirty pages cannot be evicted from
-        # the cache.
+        # Otherwise, the first flush of the test would also wait for data of earlier tests. Besides, dirty pages cannot
+        # be evicted from the cache.
         _settled(files)
     if test.read_percent < 100:
         _out_of_cache([file for file in files if _descriptor(test, file) == file.direct])
@@ -120,10 +120,9 @@ def _settled(files: Sequence[TestFile]) -> None:
 
 
 def _out_of_cache(files: Sequence[TestFile]) -> None:
-    """Evicts files from the page cache if the test uses direct I/O.
-
-    A direct write invalidates cached pages of its block (Linux: mm/filemap.c, `kiocb_invalidate_pages`), which would
-    count as part of the write. For tests of the page cache itself, nothing is evicted.
+    """Evicts files from the page cache if they are opened for direct I/O. Otherwise, a direct write would have to
+    invalidate cached pages of its block (Linux: mm/filemap.c, `kiocb_invalidate_pages`), and the time for this would
+    count as part of the write. Files that are not opened for direct I/O stay in the page cache.
     """
     for file in files:
         if fcntl.fcntl(file.direct, fcntl.F_GETFL) & os.O_DIRECT:
@@ -149,7 +148,7 @@ def _core_pass(
         "small_pages": test.kdiskmark,
         "evict": test.cached,
         "until": until,
-        # Durable writes are single calls of one thread, as a database writes its WAL.
+        # Like the WAL of a database, durable writes are written by one thread, one call at a time.
         "io": "threads" if test.sync != "none" or test.blocking else terms.io,
         "seed": terms.seed,
         "cpus": list(terms.cpus),
@@ -177,15 +176,14 @@ class PlannedPass:
     """0-based number of the round. A sustained write has only round 0."""
     seconds: float
     alone: int | None = None
-    """Index of the only file that is used, if there are several; None to use all at the same time."""
+    """Index of the file, if the pass uses only one of several files. None if it uses all files at the same time."""
 
 
 def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[PlannedPass]:
-    """Plans the passes: every test once, then every test again, so that drift becomes visible in the range of each
-    test. Sustained writes come last.
-
-    With several folders, every short pass runs in each folder separately, and then in all folders together, which shows
-    the limit that they share. `duration_s`: total duration of all passes, if the user sets it.
+    """Plans the passes. Every test has one pass per round, so that drift becomes visible in the range of each test.
+    Sustained writes come last. If there are several folders, every short test runs in each folder separately and then
+    in all folders together. This shows whether the folders share a limit. `duration_s`: total duration of all passes,
+    if the user set it.
     """
     tests = chosen(options["tests"], int(options["mix"]))
     seconds, sustain = float(options["seconds"]), float(options["sustain"])

@@ -23,7 +23,7 @@ _OF_THE_LOAD = {
     "time": "load.duration",
     "warmup_time": "load.warmup",
 }
-"""For each option of sysbench, ironbench's field with the same meaning."""
+"""Options of sysbench, with ironbench's fields that have the same meaning."""
 
 
 class Sysbench(Workload):

@@ -22,18 +22,18 @@ class SbtestState:
     """State before a trial."""
 
     fixed: Mapping[str, str]
-    """For each table, the number of loaded rows, and the sum of their ids."""
+    """Number of loaded rows and sum of their ids. The key is the table."""
     added: int
-    """Number of rows with ids above those of the loaded rows."""
+    """Number of rows that were added. Their ids are above those of the loaded rows."""
     all: int
-    """Number of all rows, for the test that deletes rows; otherwise 0."""
+    """Number of all rows. Counted only for the test that deletes rows; 0 for all other tests."""
     k: int
-    """Sum of `k` over all rows, if it grows by one for each increment; otherwise 0."""
+    """Sum of `k` over all rows. 0 if `increments` is 0, because the sum is not read then."""
     commits: Commits
 
 
 def read_state(session: Session, options: Mapping[str, str]) -> SbtestState:
-    # The commit counter is read last, so that the other queries are not counted as commits of the trial.
+    # The commit counter is read last. Otherwise, the other queries would count as commits of the trial.
     fixed, added, all_rows, k = _fixed(session, options), _added(session, options), _all(session, options), 0
     if increments(options):
         k = _sum(session, options, "select sum(k) from {}")
@@ -43,7 +43,7 @@ def read_state(session: Session, options: Mapping[str, str]) -> SbtestState:
 def check(
     session: Session, options: Mapping[str, str], before: SbtestState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    # This check is the first, because the following queries of this session would also be counted.
+    # The commits are read first. Otherwise, the other queries of this session would be counted, too.
     found = list(commits_check(session, before.commits, summary))
     (script,) = summary["scripts"]
     done, unsure = int(script["completed"]), int(summary.get("server_commits_uncertain", 0))
@@ -56,7 +56,7 @@ def check(
     found.append(checked("rows inserted = events" if inserted else "rows added", *_between(inserted, most, added)))
     if options["test"] == tables.DELETES:
         deleted = before.all - _all(session, options)
-        # An event may choose a row that an earlier event deleted, so there may be fewer deleted rows than events.
+        # There may be fewer deleted rows than events, because an event may choose a row that was already deleted.
         least = min(1, before.all, done)
         found.append(checked("rows deleted, at most one per event", *_between(least, done + unsure, deleted)))
     if each := increments(options):
@@ -89,10 +89,9 @@ def _sum(session: Session, options: Mapping[str, str], sql: str) -> int:
 
 
 def increments(options: Mapping[str, str]) -> int:
-    """Returns by how much each event increases the sum of `k`. Returns 0 if the sum is not read because rows are
-    inserted with a different `k`, or because there are too many rows.
-
-    Without transactions, a failed event may have done some of its updates.
+    """Returns by how much each event increases the sum of `k`. Returns 0 if the sum is not checked. This is the case if
+    rows are replaced by rows with another `k`, or if there are too many rows. It is also the case without transactions,
+    because a failed event may have done some of its updates.
     """
     parts = events.uses(options, "skip_trx") and options["skip_trx"] == "on"
     if events.replaces(options) or parts or tables.rows(options) > WHOLE_ROWS:

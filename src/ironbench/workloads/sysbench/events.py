@@ -1,8 +1,7 @@
-"""Events of sysbench's OLTP tests: statements, their order, and the random inputs of each.
-
-Statements and their grouping were taken from the log of a server on which sysbench 1.0.20 ran. A group of statements,
-such as the ten point selects, uses one table, which is drawn for each group. pgbench's scripts cannot use a variable as
-the name of a table, so the script has every statement for each table."""
+"""Events of sysbench's OLTP tests: their statements, the order of the statements, and their random inputs. Statements
+and their grouping are those in the log of a server on which sysbench 1.0.20 ran. All statements of a group, such as the
+ten point selects, use the same table. The table is drawn at random for each group. A pgbench script cannot use a
+variable as the name of a table, so the script contains every statement once for each table."""
 
 from __future__ import annotations
 
@@ -37,14 +36,15 @@ TESTS: Mapping[str, tuple[str, ...]] = {
     "select_random_points": ("random_points",),
     "select_random_ranges": ("number_of_ranges", "delta"),
 }
-"""The options that each test uses, in addition to the options for tables and random numbers."""
+"""Tests, with the options that each test uses. All tests also use the options for tables and random numbers."""
 READS_ONLY = ("oltp_read_only", "oltp_point_select", "select_random_points", "select_random_ranges")
 _SINGLE = {
     "oltp_point_select": {"point_selects": "1"},
     "oltp_update_index": {"index_updates": "1"},
     "oltp_update_non_index": {"non_index_updates": "1"},
 }
-"""Tests that consist of a single statement, expressed as numbers of statements of `oltp_read_write`."""
+"""Tests with a single statement. They are described by the options of `oltp_read_write` that result in the same
+statement."""
 MOST_STATEMENTS = 100_000
 _C = "-".join(["#" * 11] * 10)
 _PAD = "-".join(["#" * 11] * 5)
@@ -95,9 +95,9 @@ class Event:
 
     script: str
     inputs: Mapping[str, Mapping[str, Any]]
-    """For each variable, how its value is drawn (`Drawn` in crates/ironbench-data/src/inputs.rs)."""
+    """Variables, with the description of how a value is drawn (`Drawn` in crates/ironbench-data/src/inputs.rs)."""
     queries: int
-    """Number of statements per event, including BEGIN and COMMIT, as sysbench counts queries."""
+    """Number of statements per event. BEGIN and COMMIT are included, because sysbench also counts them as queries."""
 
 
 @dataclass(slots=True)
@@ -124,7 +124,8 @@ class _Builder:
         return self.drawn(name, {"digits": pattern})
 
     def last(self, first: str, size: int) -> str:
-        """Returns an expression for the end of a range of `size` numbers that starts at the variable `first`."""
+        """Adds a variable for the last number of a range, and returns the variable. The range has `size` numbers and
+        starts at the variable `first`."""
         variable = f"{first.removeprefix(':')}_last"
         self.lines.append(f"\\set {variable} {first} + {size - 1}")
         return f":{variable}"
@@ -146,7 +147,8 @@ class _Builder:
 
 
 def _each_table(table: str, low: int, high: int, statements: Sequence[str]) -> Iterator[str]:
-    """Yields the statements for each table, in a binary tree of conditions."""
+    """Yields script lines that execute the statements on the table with number `table`. The conditions form a binary
+    tree, so that few of them are evaluated."""
     if low == high:
         yield from (f"{statement.replace('sbtestN', f'sbtest{low}')};" for statement in statements)
         return
@@ -204,7 +206,7 @@ def _read_write(engine: str, builder: _Builder, test: str) -> None:
 
 
 def _counts(options: Mapping[str, str]) -> dict[str, int]:
-    """Returns how many statements of each kind an event has. A replaced row counts once."""
+    """Returns how many statements of each kind an event has. The DELETE and INSERT that replace a row count as one."""
     test = options["test"]
     given = _SINGLE.get(test, {name: options[name] for name in TESTS[test]})
     names = ("point_selects", *_RANGES, *_WRITES)
@@ -215,7 +217,7 @@ def _counts(options: Mapping[str, str]) -> dict[str, int]:
 
 
 def increments(options: Mapping[str, str]) -> int:
-    """Returns in how many rows an event increases `k` by one."""
+    """Returns the number of rows in which an event increases `k` by one."""
     return _counts(options)["index_updates"]
 
 
@@ -234,7 +236,8 @@ def uses(options: Mapping[str, str], name: str) -> bool:
 
 
 def drawn(inputs: Mapping[str, Mapping[str, Any]], *, quoted: bool) -> Mapping[str, Any]:
-    """Returns the plan of the inputs. `quoted`: texts are inserted into the SQL text, so they need quotes."""
+    """Returns the plan of the inputs. `quoted`: whether texts need quotes, because they are inserted into the SQL
+    text."""
 
     def value(one: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"digits": f"'{one['digits']}'"} if quoted and "digits" in one else one

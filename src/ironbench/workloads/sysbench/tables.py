@@ -45,8 +45,8 @@ def rows(options: Mapping[str, str]) -> int:
 
 
 def fixed(options: Mapping[str, str]) -> tuple[FixedRows, ...]:
-    """Returns the ids of the loaded rows. Only `oltp_delete` changes them: all other tests insert a deleted row again
-    with its id."""
+    """Returns the loaded rows, whose ids do not change. Tests other than `oltp_delete` insert each row that they delete
+    again, with the same id."""
     loaded = f"id <= {options['table_size']}"
     return tuple(FixedRows(table, ("id",), loaded, "id") for table in names(options))
 

@@ -17,7 +17,7 @@ from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
 from ironbench.workloads.tpcc import checks, figures, tables, transactions
 
 TERMINALS = 10
-"""Number of terminals per warehouse that TPC-C specifies for its keying and think times."""
+"""Number of terminals per warehouse. TPC-C specifies it for trials with its keying and think times."""
 
 
 def delivery_clients(clients: int) -> int:
@@ -179,8 +179,8 @@ def _require_pipelines(engine: str, options: Mapping[str, str]) -> None:
 
 
 def _require_terminals(load: Load, warehouses: int) -> None:
-    """Raises InputError unless the load has exactly ten clients for each warehouse, as TPC-C specifies, and no other
-    pacing."""
+    """Raises InputError unless the load has exactly ten clients for each warehouse, as TPC-C specifies. Also raises it
+    if the load sets a rate, a think time or a curve."""
     pacing = written("workload.with", "pacing=standard")
     for name, given in (("rate", load.rate), ("think_time", load.think_time_s), ("curve", load.curve)):
         if given:

@@ -1,8 +1,8 @@
 """The twelve consistency conditions of TPC-C (clause 3.3.2), and comparisons of the tables with what a trial did.
 
-A query counts the rows that violate a condition. After loading, all conditions are satisfied; transactions preserve all
-of them except the eleventh. Money is only compared and added, so that the queries work for decimals and for whole
-hundredths.
+The query of a condition counts the rows that violate it. After loading, all conditions are satisfied. Transactions
+preserve all of them except the eleventh. Queries only compare and add money, so that they work if money is stored as
+decimals or as whole hundredths.
 """
 
 from __future__ import annotations
@@ -34,17 +34,15 @@ ONLY_AFTER_LOAD = (11,)
 LOADED_ORDERS = 3_000
 """Number of orders of a district after loading. The counters in `stock` do not include these orders."""
 CHECKED_WAREHOUSES = 10
-"""Number of warehouses that are checked after a trial, which takes a few seconds. If there are more, each trial checks
-different ones."""
+"""Number of warehouses that are checked after a trial. The check takes a few seconds. If there are more warehouses,
+each trial checks different ones."""
 _STEP = 7_919
-"""Distance between samples. It is a prime, so that each trial checks different warehouses."""
+"""Factor by which samples move when orders are added. It is a prime, so that each trial checks different warehouses."""
 
 
 def violations(warehouses: range) -> dict[tuple[int, ...], str]:
-    """Returns a query for each group of conditions. The query has one column for each condition: the number of rows of
-    these warehouses that violate the condition.
-
-    Conditions that read the same large tables share a query.
+    """Returns queries. A query checks the conditions that read the same large tables, whose numbers are the key. It has
+    one column for each condition: the number of rows of these warehouses that violate the condition.
     """
 
     def of(warehouse: str) -> str:
@@ -103,8 +101,8 @@ def violations(warehouses: range) -> dict[tuple[int, ...], str]:
             select h_w_id, h_d_id, sum(h_amount) as paid from history where {of("h_w_id")} group by h_w_id, h_d_id
         ) payments on h_w_id = d_w_id and h_d_id = d_id
         where {of("d_w_id")} and d_ytd <> coalesce(paid, 0)""",
-        # The loaded lines that are already delivered have the amount 0. With `left join`, planners start from the few
-        # lines with an amount.
+        # Loaded lines that were delivered have the amount 0, so only few lines have an amount. With `left join`,
+        # planners start from these.
         (10, 12): f"""
         select sum(case when c_balance <> coalesce(delivered, 0) - coalesce(paid, 0) then 1 else 0 end),
             sum(case when c_balance + c_ytd_payment <> coalesce(delivered, 0) then 1 else 0 end)
@@ -129,8 +127,8 @@ def violations(warehouses: range) -> dict[tuple[int, ...], str]:
 
 
 def counters(warehouses: int) -> dict[str, str]:
-    """Returns queries, by name, that check the counters that no condition covers. The queries need all warehouses,
-    because several warehouses supply an order's lines."""
+    """Returns queries that check the counters which no condition covers. The key is the name of the check. The queries
+    must read all warehouses, because several warehouses supply the lines of an order."""
     return {
         "s_order_cnt, s_remote_cnt and s_ytd = lines of new orders": f"""
         select count(*) from stock left join (
@@ -156,11 +154,11 @@ def at_any_time(session: Session, warehouses: int) -> tuple[Check, ...]:
 
 @dataclass(frozen=True, slots=True)
 class TpccState:
-    """Numbers of rows before a trial, when no transaction is in progress."""
+    """Numbers of rows before a trial. No transaction is in progress at this time."""
 
     orders: int
-    """Number of orders ever placed. It follows from the next order numbers, because districts number orders without
-    gaps (conditions 2 and 4)."""
+    """Number of orders that were ever placed. It is computed from the next order numbers of districts, because orders
+    are numbered without gaps (conditions 2 and 4)."""
     undelivered: int
     payments: int
     commits: Commits
@@ -179,7 +177,7 @@ def read_state(session: Session) -> TpccState:
 def check(
     session: Session, options: Mapping[str, str], before: TpccState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    # The commits are read first: each further query of this session would count as a commit.
+    # The commits are read first. Otherwise, the other queries of this session would be counted, too.
     commits = commits_check(session, before.commits, summary)
     warehouses = int(options["warehouses"])
     kept = _conditions(session, _lasting(sample(warehouses, before.orders)))
@@ -187,7 +185,7 @@ def check(
 
 
 def sample(warehouses: int, orders: int) -> range:
-    """Returns the warehouses to check after a trial that began with this many orders."""
+    """Returns the warehouses to check after a trial. `orders`: number of orders when the trial began."""
     first = 1 + orders * _STEP % max(1, warehouses - CHECKED_WAREHOUSES + 1)
     return range(first, min(warehouses, first + CHECKED_WAREHOUSES - 1) + 1)
 
@@ -212,8 +210,8 @@ def _counters(session: Session, warehouses: int) -> tuple[Check, ...]:
 
 
 def grown(before: TpccState, now: TpccState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Compares what the clients counted with the tables. It is unknown whether interrupted transactions were
-    committed."""
+    """Compares the clients' counts with the tables. The comparison allows for interrupted transactions, which may have
+    been committed."""
     unsure = int(summary.get("server_commits_uncertain", 0))
     scripts = {script["name"]: script for script in summary["scripts"]}
 

@@ -18,38 +18,43 @@ ROLLED_BACK = "rolled_back_share"
 EFFICIENCY = "pacing_efficiency_share"
 SKIPPED, LEFT, LAG = "skipped_districts", "deliveries_left", "delivery_lag"
 LEAST_SHARES = {"payment": 0.43, "order-status": 0.04, DELIVERY: 0.04, "stock-level": 0.04}
-"""The minimum share of each transaction in all transactions. All other transactions are New-Orders."""
+"""Minimum share of each transaction in the mix. The rest of the mix is New-Orders."""
 _LIMITS_S = {NEW_ORDER: 5.0, "payment": 5.0, "order-status": 5.0, DELIVERY: 5.0, "stock-level": 20.0}
-"""For each transaction, the limit for the 90th percentile of its response time."""
+"""Limit for the 90th percentile of each transaction's response time, in seconds."""
 _DEFERRED_S = {REQUEST: 5.0, DELIVERY: 80.0}
-"""Limits for a deferred Delivery in seconds: until it is queued, and from then until it is committed."""
+"""The same limits for a deferred Delivery. The first is for queueing it, and the second for the time from then until it
+is committed."""
 MOST_PER_WAREHOUSE = 12.86
-"""Maximum number of New-Orders per minute and warehouse that the standard's keying and think times permit."""
+"""Maximum number of New-Orders per minute and warehouse. More are not possible with the standard's keying and think
+times."""
 CHANCE = 3.0
 """Number of standard deviations by which a count may be too low by chance."""
 MIX_MISSED = "mix-missed"
 
 
 def limits_s(scripts: Container[str]) -> dict[str, float]:
-    """Returns, for each transaction, the limit for the 90th percentile of its response time. `scripts`: names of the
-    trial's scripts, which show whether deliveries are deferred."""
+    """Returns the limit for the 90th percentile of each transaction's response time, in seconds. `scripts`: names of
+    the trial's scripts. They show whether deliveries are deferred."""
     return _LIMITS_S | _DEFERRED_S if REQUEST in scripts else _LIMITS_S
 
 
 def of_terminals(counts: Mapping[str, float]) -> dict[str, float]:
-    """Returns the counts, or rates, of the terminals' transactions. A deferred Delivery counts when it is queued."""
+    """Returns the counts (or rates) of transactions without those of delivery clients. A deferred Delivery counts when
+    a terminal has queued it."""
     counted = {name: count for name, count in counts.items() if name in _LIMITS_S}
     return counted | ({DELIVERY: counts[REQUEST]} if REQUEST in counts else {})
 
 
 def least(name: str, transactions: float) -> float:
-    """Returns how many of the transactions must be of this type. There is no minimum for New-Order."""
+    """Returns how many of `transactions` must at least be transactions with this name. There is no minimum for
+    New-Order."""
     specified = LEAST_SHARES.get(name, 0.0) * transactions
     return specified - CHANCE * math.sqrt(specified)
 
 
 def nopm(summary: Mapping[str, Any]) -> float:
-    """Returns the committed New-Orders per minute, without those that were rolled back because of an unknown item."""
+    """Returns the number of committed New-Orders per minute. New-Orders that were rolled back because of an unknown
+    item are not counted."""
     script: Mapping[str, Any] = next((one for one in summary["scripts"] if one["name"] == NEW_ORDER), {})
     orders = int(script.get("transactions", 0)) - int(script.get("rolled_back", 0))
     return 60.0 * orders / float(summary["elapsed_s"])

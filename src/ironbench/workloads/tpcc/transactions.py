@@ -22,8 +22,8 @@ ISOLATION = {
 """The isolation level of each transaction, with the most frequent transactions first.
 
 TPC-C requires serializable transactions, except that Stock-Level may read what other transactions commit in between
-(clause 3.4). New-Order and Payment lock each row before they read a value that they change, and their other values are
-constants, so that they are serializable at read committed. Order-Status and Delivery need a snapshot.
+(clause 3.4). New-Order and Payment lock each row before they read a value that they change. The other values that they
+read are constants. They are therefore serializable at read committed. Order-Status and Delivery need a snapshot.
 """
 CALLED = "_called"
 """Suffix of the scripts that call a procedure."""
@@ -34,7 +34,7 @@ VARIABLES = (
 )
 """Script variables that the core sets before each transaction."""
 _STOCK = "-- STOCK: the updates of each line's stock (stock.sql) are inserted here.\n"
-"""Line in the scripts of New-Order that is replaced with the statements of `_stock`."""
+"""Line in the scripts of New-Order. It is replaced with the statements of `_stock`."""
 _LINES = (5, 15)
 """Minimum and maximum number of lines of an order."""
 
@@ -44,7 +44,8 @@ def has_procedures(engine: str) -> bool:
 
 
 def procedures(engine: str) -> tuple[str, ...]:
-    """Returns statements that create the procedures, each after those that it calls; empty if the engine has none."""
+    """Returns statements that create the procedures. A procedure is created after the procedures that it calls. Returns
+    none if the engine has no procedures."""
     return sql_files.statements(FOLDER, "procedures", engine)
 
 

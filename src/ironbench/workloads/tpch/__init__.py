@@ -25,7 +25,7 @@ from ironbench.workloads.tpch.texts import DEPTHS
 from ironbench.workloads.tpch.trial_choices import TESTS, chosen, course
 
 _STREAMS = {"power": 1, "stream": 1, "throughput": 2, "both": 3}
-"""For each test, the duration as a multiple of the duration of a single stream."""
+"""Duration of each test, as a multiple of the duration of a single stream."""
 _SEVERAL = ("throughput", "both")
 """Tests with several streams."""
 _MOST_STREAMS = 200
@@ -199,7 +199,7 @@ class Tpch(Workload):
         return options["test"] != "stream"
 
     def counts_all(self, options: Mapping[str, str]) -> bool:
-        """Returns false if there are refresh functions, because these write WAL and use CPU time but are not
+        """Returns false if the test includes refresh functions. They write WAL and use CPU time, but do not count as
         queries."""
         return options.get("test") == "stream"
 
@@ -207,7 +207,7 @@ class Tpch(Workload):
         from ironbench.workloads.tpch import trial
 
         dataset = tpch_tables.dataset(work.session.engine, work.choice.options)
-        # Only rehearsals have a duration; users cannot set one.
+        # If there is a duration, this is a rehearsal. Users cannot set a duration.
         return trial.driven(work, dataset) if work.load.duration_s is None else trial.rehearsed(work)
 
 

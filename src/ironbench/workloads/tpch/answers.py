@@ -1,4 +1,5 @@
-"""Compares query answers with the expected ones, with the tolerances of TPC-H specification 2.17.3, clause 2.1.3.5.
+"""Compares the answers of queries with the expected answers. Tolerances are those of TPC-H specification 2.17.3, clause
+2.1.3.5.
 
 Texts, keys, counts and dates must be equal. A sum of money may differ by 100, and an average or a ratio by one percent
 after rounding to hundredths. Sums of quantities are sums of whole numbers and must also be equal.
@@ -51,13 +52,13 @@ TOLERANCES: Mapping[int, tuple[str, ...]] = {
     21: (_S, _S),
     22: (_S, _S, _M),
 }
-"""For each query, the tolerance of each column."""
+"""Tolerances of the columns of each query's answer."""
 KEYED_BY = {11: 0}
-"""For each query, the column by which to sort before comparing, because rows that are ordered only by a sum have no
-defined order if sums are equal."""
+"""Column by which the answer of a query is sorted before it is compared. Needed if a query orders its rows only by a
+sum, because rows with equal sums have no defined order."""
 ROW_COUNTS = {1: 4, 4: 5, 5: 5, 6: 1, 8: 2, 12: 2, 14: 1, 17: 1, 19: 1, 22: 7}
-"""For each query, the number of rows that the query returns for any parameters, from about scale factor 1 on
-(2.4.x)."""
+"""Number of rows in the answer of a query (2.4.x). From about scale factor 1 on, it does not depend on the parameters.
+Other queries have no fixed number."""
 
 
 _NAMES = (
@@ -69,7 +70,7 @@ _PADDED = frozenset(_NAMES.split())
 
 
 def answer(columns: Sequence[str], rows: Sequence[Row]) -> QueryAnswer:
-    """Returns an answer built from an engine's result, without the padding of fixed-length columns."""
+    """Converts an engine's result to an answer. Removes the padding of fixed-length columns."""
     padded = [name in _PADDED for name in columns]
     return QueryAnswer(
         tuple(columns),
@@ -103,7 +104,7 @@ def _in_order(query: int, rows: Sequence[Row]) -> Sequence[Row]:
 
 def _agrees(tolerance: str, expected: str | None, actual: str | None) -> bool:
     if not expected or not actual:
-        # Files do not distinguish NULL from an empty text, but no answer contains an empty text.
+        # NULL and an empty text are the same in a file. This is correct, because no answer contains an empty text.
         return not expected and not actual
     if expected.rstrip() == actual.rstrip():
         return True

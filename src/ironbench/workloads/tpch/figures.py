@@ -13,12 +13,12 @@ _REFRESHES = ("rf1", "rf2")
 
 
 def metrics(course: TrialChoices, power: Stream | None, through: Sequence[Stream]) -> dict[str, float]:
-    """Returns the metrics by catalogue name.
+    """Returns the metrics. The keys are names in the catalogue.
 
     `power`: stream of the power test, or the single stream. `through`: query streams, followed by the refresh stream.
 
-    Composite metrics require that all 22 queries were answered within their limit. The geometric mean requires that all
-    selected queries were answered, because a system would look faster without its slowest query.
+    Composite metrics are computed only if all 22 queries were answered within their limit. The geometric mean is
+    computed only if all selected queries were answered. Without its slowest query, a system would look faster.
     """
     scale, values = float(course.scale), dict[str, float]()
     if power is not None:
@@ -45,9 +45,8 @@ def metrics(course: TrialChoices, power: Stream | None, through: Sequence[Stream
 
 
 def kept(course: TrialChoices, plans: str) -> dict[str, tuple[str, ...]]:
-    """Returns the metrics of a trial whose queries are all answered: name → its parts, "" for the whole.
-
-    `plans`: the option that selects which query plans are recorded.
+    """Returns the metrics of a trial in which all queries are answered. The key is the name of a metric. The value is
+    its parts, or "" for the whole. `plans`: value of the option that selects which query plans are recorded.
     """
     whole, functions = ("",), tuple(f"function={name}" for name in _REFRESHES)
     queries = tuple(f"query={texts.name(query)}" for query in course.queries)
@@ -68,8 +67,8 @@ def kept(course: TrialChoices, plans: str) -> dict[str, tuple[str, ...]]:
 
 
 def of_stream(stream: Stream, asked: int) -> dict[str, float]:
-    """Returns the metrics of the power test's stream or of a single stream. `asked`: the number of the stream's
-    queries."""
+    """Returns the metrics of the power test's stream or of a single stream. `asked`: number of queries that the stream
+    should answer."""
     queries = _queries(stream.ran)
     figures = of_queries(queries, asked) | {
         f"refresh_time_s{{function={one.name}}}": one.elapsed_s for one in _good(stream.ran) if one.name in _REFRESHES
@@ -80,8 +79,8 @@ def of_stream(stream: Stream, asked: int) -> dict[str, float]:
 
 
 def of_queries(queries: Sequence[StepRun], asked: int) -> dict[str, float]:
-    """Returns the mean time of each answered query, and the geometric mean of these if all `asked` queries were
-    answered."""
+    """Returns the mean time of each answered query. If all `asked` queries were answered, also returns the geometric
+    mean of these times."""
     means = _means(queries)
     figures = {f"query_time_s{{query={name}}}": means[name] for name in sorted(means)}
     if means and _complete(queries, asked):
@@ -90,7 +89,8 @@ def of_queries(queries: Sequence[StepRun], asked: int) -> dict[str, float]:
 
 
 def lateness(query_streams: Iterable[Stream]) -> dict[str, float]:
-    """Returns the times from the last byte of an answer to the submission of the stream's next query."""
+    """Returns statistics of the time between the last byte of an answer and the submission of the next query in the
+    same stream."""
     gaps = sorted(gap for stream in query_streams for gap in streams.gaps_s(_queries(stream.ran)))
     if not gaps:
         return {}

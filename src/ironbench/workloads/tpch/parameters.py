@@ -45,7 +45,7 @@ _T = TypeVar("_T")
 Values = Mapping[str, str]
 QUERIES = tuple(range(1, 23))
 _SHARE_OF_STOCK = Decimal("0.0001")
-"""Fraction in query 11, which is divided by the scale factor."""
+"""The parameter `fraction` of query 11 is this number divided by the scale factor."""
 
 
 class QueryRandom:
@@ -69,8 +69,8 @@ class QueryRandom:
 
 
 def drawn(query: int, seed: int, scale: Decimal) -> Values:
-    """Returns the parameters of a query. `seed` is the seed of the stream: the power test's seed plus the stream number
-    (2.1.3.5, 5.3.7)."""
+    """Returns random parameters of a query. `seed`: seed of the stream. It is the power test's seed plus the number of
+    the stream (2.1.3.5, 5.3.7)."""
     values = _DRAW[query](QueryRandom(seed, query))
     if query == 11:
         values["fraction"] = f"{(_SHARE_OF_STOCK / scale).normalize():f}"
@@ -78,8 +78,8 @@ def drawn(query: int, seed: int, scale: Decimal) -> Values:
 
 
 def validation(query: int) -> Values:
-    """Returns the parameters for which answers are published. They are the same for every scale factor, including the
-    fraction in query 11."""
+    """Returns the parameters of the query for which answers are published. They are the same for every scale factor,
+    even the fraction in query 11."""
     return _VALIDATION[query]
 
 
@@ -90,7 +90,8 @@ def _months(since: date, months: int) -> dict[str, str]:
 
 
 def _month(first: tuple[int, int], last: tuple[int, int]) -> Callable[[QueryRandom], date]:
-    """Returns a function that draws the first day of a month from `first` to `last`, each (year, month)."""
+    """Returns a function that draws a month and returns its first day. The month is from `first` to `last`; both are
+    (year, month)."""
     low, high = (year * 12 + month - 1 for year, month in (first, last))
 
     def draw(dice: QueryRandom) -> date:

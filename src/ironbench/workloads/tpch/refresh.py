@@ -1,10 +1,7 @@
-"""Refresh functions: RF1 inserts 0.1% new orders with their lines, RF2 deletes as many old ones.
-
-TPC-H specification 2.17.3, clauses 2.5 to 2.8 and 4.2.4.
-
-Rows are generated before the measured window, in a process that ends before the window starts, because the text pool
-alone takes 300 MB. An order and its lines change in one transaction; the option `refresh_orders` sets the orders per
-transaction.
+"""Refresh functions of TPC-H specification 2.17.3, clauses 2.5 to 2.8 and 4.2.4. RF1 inserts 0.1% new orders with their
+lines. RF2 deletes as many old ones. A separate process generates the rows. It ends before the measured window starts,
+so that its memory is free: the text pool alone takes 300 MB. An order and its lines change in one transaction. The
+option `refresh_orders` sets the number of orders per transaction.
 """
 
 from __future__ import annotations
@@ -24,21 +21,22 @@ from ironbench.model.session import WorkConnection
 from ironbench.workloads.tpch.streams import StreamStep
 
 SETS = 1000
-"""Number of sets that use the same group of keys. The next thousand sets use the next eight of every 32 keys
-(4.2.4)."""
+"""Number of successive sets that use the same group of keys. The next thousand sets use the next group, which is the
+next eight of every 32 keys (4.2.4)."""
 _GROUPS = 4
 _KEYS_OF_A_GROUP = 8
 
 
 @dataclass(frozen=True, slots=True)
 class RefreshPiece:
-    """The orders of one transaction: their rows in COPY's text format, and the keys that RF2 deletes for them."""
+    """The part of a set that one transaction changes. It contains the rows that RF1 inserts, in COPY's text format, and
+    the range of keys that RF2 deletes."""
 
     orders: bytes
     lines: bytes
     first: int
     last: int
-    """Smallest and largest of the keys to be deleted."""
+    """Smallest and largest key that RF2 deletes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class Refresh:
 
 
 def insert(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> None:
-    """Runs RF1 with this set. Raises FailureError."""
+    """Runs RF1 with a refresh set. Raises FailureError."""
     for piece in refresh_set.pieces:
         with _transaction(line):
             line.copy_in(dialect.copy("orders"), piece.orders)
@@ -76,13 +74,13 @@ def insert(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> N
 
 
 def delete(line: WorkConnection, refresh_set: RefreshSet) -> None:
-    """Runs RF2 with this set. Raises FailureError."""
+    """Runs RF2 with a refresh set. Raises FailureError."""
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS)
 
 
 def again(line: WorkConnection, refresh_set: RefreshSet, dialect: Dialect) -> None:
-    """Runs both functions completely, even if an interrupted trial has already executed a part of them. Raises
-    FailureError."""
+    """Completes both functions after an interrupted trial, which may have executed a part of them. Deletes the set's
+    new orders, and then runs both functions again. Raises FailureError."""
     _delete(line, refresh_set, group=(refresh_set.number - 1) // SETS + 1)
     insert(line, refresh_set, dialect)
     delete(line, refresh_set)
@@ -102,8 +100,8 @@ def _delete(line: WorkConnection, refresh_set: RefreshSet, group: int) -> None:
 
 @contextmanager
 def _transaction(line: WorkConnection) -> Iterator[None]:
-    """Runs the block in a transaction. After a failure, rolls back, so that later steps of the stream do not run inside
-    the failed transaction."""
+    """Runs the block in a transaction. After a failure, rolls the transaction back. Otherwise, later steps of the
+    stream would run inside the failed transaction."""
     line.query("BEGIN")
     try:
         yield
@@ -115,9 +113,8 @@ def _transaction(line: WorkConnection) -> Iterator[None]:
 
 
 def made(generator: Mapping[str, Any], numbers: Sequence[int], orders: int, folder: Path) -> list[RefreshSet]:
-    """Generates the sets with these numbers, with `orders` orders per transaction. Raises FailureError.
-
-    `generator`: the generator plan of the load.
+    """Generates the refresh sets with these numbers. Raises FailureError. `orders`: number of orders per transaction.
+    `generator`: plan of the row generator with which the tables were loaded.
     """
     if not numbers:
         return []

@@ -14,17 +14,17 @@ _SCHEMA = f"CREATE TABLE IF NOT EXISTS {TABLE} (loaded_at text, next_set bigint,
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Position in the refresh sets. Sets before `next` have been executed; sets from `next` up to, but not including,
-    `past` were started but not completed."""
+    """Position in the refresh sets. Sets before `next` have been executed. From `next` on, sets before `past` were
+    started but not completed."""
 
     loaded_at: str
-    """Time of the load to which the position belongs."""
+    """Time at which the data were loaded. The position is valid only for these data."""
     next: int = 1
     past: int = 1
 
     @property
     def fresh(self) -> bool:
-        """Whether the data are as loaded, so that no refresh function has been started."""
+        """Whether no refresh function has been started, so that the data are as they were loaded."""
         return self.past == 1
 
     @property
@@ -33,8 +33,8 @@ class Position:
 
 
 def read(session: Session, loaded_at: str) -> Position:
-    """Returns the position for data that were loaded at that time. Rows for earlier loads are ignored. If a crash left
-    two rows, the later position is returned."""
+    """Returns the position for data that were loaded at this time. Ignores the positions of earlier loads. If a crash
+    left two rows, returns the later position."""
     session.query(_SCHEMA)
     engines.get(session.engine).administration.mark(session, (TABLE,))
     rows = session.query(
@@ -50,7 +50,8 @@ def write(session: Session, position: Position) -> None:
     """Stores the position. Must be called before a set is started, and again after it has completed. Positions only
     grow.
 
-    The old row is deleted only after the new one is stored, because without a row the data would look unchanged.
+    The new row is stored before the old one is deleted. If there were no row after a crash, the data would look
+    unchanged.
     """
     loaded_at, following, past = position.loaded_at, position.next, position.past
     session.query(f"INSERT INTO {TABLE} VALUES ('{loaded_at}', {following}, {past})")

@@ -1,8 +1,8 @@
 """Composite metrics of a power and a throughput test (TPC-H specification 2.17.3, clauses 5.3 and 5.4).
 
-These are derived metrics, not comparable with published TPC results. Every metric is also reported without rounding and
-without the lower bound, because below scale factor 1 many queries take less than the 0.05 s that the rules round up to
-0.1 s.
+These are derived metrics, not comparable with published TPC results. The rules round times to 0.1 s, with a minimum of
+0.1 s. Below scale factor 1, many queries take less than 0.05 s. Every metric is therefore also reported without
+rounding and without the lower bound.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def leading(scale: float) -> tuple[str, ...]:
 
 
 def rounded_s(interval_s: float) -> float:
-    """Rounds seconds to a tenth of a second. Less than 0.05 s becomes 0.1 s (5.3.7.5)."""
-    # The decimal representation is rounded, so that 0.25 is exactly half.
+    """Rounds a time to tenths of a second. A time below 0.05 s becomes 0.1 s (5.3.7.5)."""
+    # Decimals are rounded instead of binary fractions, so that 0.25 is exactly halfway.
     return float(max(_STEP, Decimal(repr(interval_s)).quantize(_STEP, ROUND_HALF_UP)))
 
 
 def floored_s(intervals_s: Sequence[float]) -> list[float]:
-    """Raises times below a thousandth of the slowest query's time to that thousandth (5.4.1.4)."""
+    """Replaces times that are shorter than a thousandth of the longest time by this thousandth (5.4.1.4)."""
     least = max(intervals_s) / _FLOOR
     return [max(interval_s, least) for interval_s in intervals_s]
 
@@ -70,8 +70,8 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def minimum_streams(scale: float) -> int:
-    """Returns the minimum number of query streams of a throughput test (5.3.4, table 11). A scale factor between two in
-    the table counts as the lower one, because the rules do not define it."""
+    """Returns the minimum number of query streams of a throughput test (5.3.4, table 11). The rules define the number
+    only for the scale factors in the table. Between them, the number of the lower one applies."""
     if scale >= 100000:
         return _MOST_STREAMS
     return max((streams for least, streams in _MINIMUM_STREAMS if scale >= least), default=_MINIMUM_STREAMS[0][1])

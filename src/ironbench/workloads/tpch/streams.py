@@ -1,4 +1,5 @@
-"""Streams of queries: each is a thread that executes its steps one after another; one loop supervises all of them.
+"""Streams of queries. Each stream is a thread that executes its steps one after another. One loop supervises all
+streams.
 
 Python threads are fast enough here: a step takes milliseconds to hours, while only some tens of microseconds pass
 between the last byte of an answer and the submission of the next query (metric `lateness_…_s`). If an engine runs in a
@@ -22,7 +23,7 @@ from ironbench.model.session import PipelinedConnection, WorkConnection
 OVER_LIMIT = "over-limit"
 """Error of a step that was cancelled because it exceeded its limit. It is used in place of an SQLSTATE."""
 _CONNECTION_GONE = ("", "08", "57", "XX")
-"""SQLSTATE classes after which further queries are pointless; "" means that the engine gave no SQLSTATE."""
+"""SQLSTATE classes of errors after which further queries cannot succeed. "" stands for an error without an SQLSTATE."""
 _WATCH_S = 0.02
 _AGAIN_S = 0.5
 
@@ -40,10 +41,8 @@ class StreamStep(Protocol):
     def limit_s(self) -> float: ...
 
     def run(self, after: StreamStep | None) -> tuple[int, float, float]:
-        """Returns the number of rows, and the times of submission and completion on the clock of `time.perf_counter`.
-        Raises IronbenchError.
-
-        `after`: the following step, if there is one.
+        """Executes the step. Returns the number of rows, and the times of submission and completion as
+        `time.perf_counter`. Raises IronbenchError. `after`: the following step, if there is one.
         """
         ...
 
@@ -70,14 +69,13 @@ class StepRun:
     submitted_s: float
     answered_s: float
     error: str = ""
-    """SQLSTATE of the error, or `over-limit`; empty on success."""
+    """SQLSTATE of the error, or `over-limit`. Empty if the step succeeded."""
 
     @property
     def elapsed_s(self) -> float:
-        """Time of a step, as used in every metric.
-
-        In TPC-H, the time of a query ends when the next query is submitted (2.17.3, 5.3.7.1). The difference is caused
-        by ironbench and not by the system; it is the metric `lateness_…_s`.
+        """Time of a step, as used in every metric. It ends with the last byte of the answer. In TPC-H, it ends only
+        when the next query is submitted (2.17.3, 5.3.7.1). The difference is caused by ironbench and not by the system.
+        It is reported as the metric `lateness_…_s`.
         """
         return self.answered_s - self.submitted_s
 
@@ -116,14 +114,14 @@ class Stream(threading.Thread):
                 with self._between:
                     self._current = None
             if self.ran and self.ran[-1].answered_s > done.submitted_s:
-                # A connection to which queries are sent in advance may start this step before the failure of the
-                # previous step is known here.
+                # If a connection receives queries in advance, this step may have started before the failure of the
+                # previous step was known here.
                 self.ran[-1] = replace(self.ran[-1], answered_s=done.submitted_s)
             self.ran.append(done)
 
     def _meaning(self, error: IronbenchError) -> str:
-        """Returns the SQLSTATE or another short name of an error of the step itself; "" if the engine or the connection
-        failed."""
+        """Returns the SQLSTATE of an error, or another short name. Returns "" if the engine or the connection failed
+        and not only the step."""
         if error.sqlstate == CANCELLED:
             return OVER_LIMIT if self._over_limit else CANCELLED
         return "" if error.sqlstate[:2] in _CONNECTION_GONE else error.sqlstate
@@ -144,11 +142,11 @@ class Stream(threading.Thread):
                 self._cancel(self._current[0])
 
     def _cancel(self, step: StreamStep) -> None:
-        """Cancels a step, repeatedly if necessary, because the engine may not have started it at the first attempt."""
+        """Cancels a step. Called repeatedly, because the engine may not have started the step at the first attempt."""
         now_s = time.perf_counter()
         if now_s - self._cancelled_s > _AGAIN_S:
             self._cancelled_s = now_s
-            with contextlib.suppress(IronbenchError):  # the stream itself notices if an engine has died
+            with contextlib.suppress(IronbenchError):  # if the engine has died, the stream reports it
                 step.line.cancel()
 
     @property
@@ -176,5 +174,5 @@ def run(streams: Sequence[Stream], stopping: Callable[[], bool], show: Callable[
 
 
 def gaps_s(steps: Sequence[StepRun]) -> list[float]:
-    """Returns the times from the last byte of each answer to the submission of the next query."""
+    """Returns the times in seconds between the last byte of each answer and the submission of the next query."""
     return [after.submitted_s - before.answered_s for before, after in itertools.pairwise(steps)]

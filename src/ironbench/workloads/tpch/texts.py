@@ -1,7 +1,5 @@
-"""Texts of the 22 queries, and their execution plans.
-
-The texts were written for ironbench from the functional definitions, where possible one text for all engines. Plans are
-recorded in a separate pass after the measured window.
+"""Texts of the 22 queries, and their execution plans. The texts were written for ironbench from the functional
+definitions. Where possible, all engines use the same text. Plans are recorded after the measured window.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ class QueryPlanText:
 
 
 def explained(engine: str, query: int, rows: Sequence[Row]) -> QueryPlanText:
-    """Returns the plan in `rows`, the engine's output of EXPLAIN."""
+    """Returns the query plan. `rows`: the engine's output of EXPLAIN."""
     plan = engines.get(engine).traits.dialect.explained(rows)
     return QueryPlanText(query, plan.text, plan.planning_s, plan.spill_bytes)
 

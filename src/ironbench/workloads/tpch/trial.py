@@ -33,13 +33,14 @@ from ironbench.workloads.tpch.validator import Validated, Validator
 
 _REFRESH_STREAM = -1
 _SLOWER = 3.0
-"""Limit of a query whose plan steps are timed individually, as a multiple of its normal limit."""
+"""If the engine measures each step of a query's plan, the query takes longer. Its limit is then this multiple of its
+normal limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamGroups:
-    """The streams that ran: the stream of the power test or the single stream, and the streams of the throughput test,
-    with the refresh stream last."""
+    """The streams of a trial. `power`: the stream of the power test, or the single stream. `through`: the streams of
+    the throughput test, with the refresh stream last."""
 
     power: Stream | None
     through: tuple[Stream, ...]
@@ -59,8 +60,8 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
     at = refresh_position.read(work.session, refresh_position.loaded_at(work.session, dataset.name))
     validator = Validator(work, asked, dataset, at)
     cold = work.load.cache == "cold"
-    # For cold caches, answers are validated after the measurement, because validating before would warm the host's
-    # cache.
+    # If caches must be cold, answers are validated after the measurement. Otherwise, the validation would fill the
+    # host's cache.
     validated = Validated() if cold else validator.validated()
     if not all(check.passed for check in validated.checks):
         return Outcome(0, checks=validated.checks, answers=validated.answers, cause=validated.cause)
@@ -81,7 +82,7 @@ def driven(work: Work, dataset: Dataset) -> Outcome:
         warnings=(*validated.warnings, *_unfinished(tests)),
         inside=engines.get(work.session.engine).can("in client"),
     )
-    # Queries are too long and too different for a rate per second to be meaningful.
+    # There are no time lines. Queries are too long and too different for rates per second.
     return replace(outcome, answers=validated.answers, timeline={}, seconds={})
 
 
@@ -130,7 +131,7 @@ def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tu
 
 
 def _window_start_s(window: Window) -> float:
-    """Returns the start of the window on the clock of the streams."""
+    """Returns the start of the window as `time.perf_counter`, like the times of streams."""
     return time.perf_counter() - window.elapsed_s
 
 
@@ -146,7 +147,7 @@ def _run(work: Work, asked: TrialChoices, tests: StreamGroups, group: Sequence[S
 
 
 def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing: contextlib.ExitStack) -> StreamGroups:
-    """Creates the streams, and opens all connections before the window starts."""
+    """Creates the streams and opens their connections. Called before the window starts."""
 
     def line() -> WorkConnection:
         return closing.enter_context(contextlib.closing(work.session.line(work.system.server_cpus or ())))
@@ -179,8 +180,8 @@ def _tests(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet], closing:
 def _explained(work: Work, asked: TrialChoices, tests: StreamGroups) -> list[QueryPlanText]:
     """Returns the plans that the engine reported.
 
-    A query without an answer is only explained and not executed, because it would fail again. If the engine refuses a
-    plan, the trial still succeeds, because everything has been measured by then.
+    A query that gave no answer is not executed again for its plan, because it would fail again. If the engine refuses a
+    plan, the trial still succeeds, because all measurements are complete.
     """
     depth, engine = work.choice.options["plans"], work.session.engine
     if depth == "no":
@@ -199,7 +200,7 @@ def _explained(work: Work, asked: TrialChoices, tests: StreamGroups) -> list[Que
         except EngineDiedError:
             raise
         except FailureError:
-            pass  # a refusal without an SQLSTATE ends the stream; plans received before are kept
+            pass  # an error without an SQLSTATE ends the stream, but the plans before it are kept
     return [texts.explained(engine, query, plan.rows) for query, plan in sorted(plans.items())]
 
 
@@ -238,7 +239,8 @@ _COLUMNS = ("stream", "step", "begin_s", "elapsed_s", "rows", "error")
 
 
 def _files(streams: Sequence[Stream], explained: Sequence[QueryPlanText]) -> dict[str, bytes]:
-    """Returns additional files by name. The refresh stream of a throughput test has the number -1."""
+    """Returns additional files for the record. The key is the name of the file. In the files, the refresh stream of a
+    throughput test has the number -1."""
     by_name = {"streams.csv": steps(streams).encode()}
     if explained:
         by_name["plans.txt"] = texts.plans_file(explained).encode()

@@ -54,8 +54,8 @@ _ROWS = """
 13 15 17 1 22 11 3 4 7 20 14 21 9 8 2 18 16 6 10 12 5 19
 """
 ORDERS = tuple(tuple(int(number) for number in row.split()) for row in _ROWS.strip().splitlines())
-"""Orders of the queries. Row 0 is for the power test. Stream s of a throughput test uses row s, and row 0 again after
-row 40 (5.3.5.1)."""
+"""Orders in which streams execute the queries (5.3.5.1). Row 0 is for the power test. Stream s of a throughput test
+uses row s. After row 40, streams use row 0 again."""
 
 
 def order(stream: int) -> tuple[int, ...]:
@@ -100,8 +100,8 @@ class TrialChoices:
         return self.queries == QUERIES
 
     def values(self, query: int, stream: int) -> Values:
-        """Returns the parameters of a query in a stream; stream 0 is the power test. The seed of a stream is the
-        trial's seed plus the stream number."""
+        """Returns the parameters of a query in a stream. Stream 0 is the power test. The seed of a stream is the
+        trial's seed plus the number of the stream."""
         if self.validation:
             return parameters.validation(query)
         return parameters.drawn(query, self.seed + stream, self.scale)

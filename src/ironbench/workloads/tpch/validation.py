@@ -1,4 +1,5 @@
-"""Compares the 22 answers with the expected ones, once for every load of the data and outside the measured window."""
+"""Compares the 22 answers with the expected answers. This happens once after each load of the data, outside of the
+measured window."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuery:
-    """A query as a step of a stream that stores its answer."""
+    """A step of a stream. It executes a query and stores the answer."""
 
     query: int
     sql: str
@@ -65,7 +66,7 @@ def checks(actual: Mapping[int, QueryAnswer], expected: Mapping[int, QueryAnswer
 
 @cache
 def stored(scale: str) -> Mapping[int, QueryAnswer] | None:
-    """Returns the stored answers for the validation parameters at a scale factor; None if there are none."""
+    """Returns the stored answers for the validation parameters at a scale factor. Returns None if there are none."""
     file = _STORED / f"sf{scale}.json.xz"
     if not file.exists():
         return None
@@ -115,8 +116,8 @@ class Ledger:
         self._identity = identity
 
     def read(self, limit_s: float) -> Note | None:
-        """Returns the result of the validation; None if the data were not validated, or if queries exceeded a limit
-        shorter than `limit_s`."""
+        """Returns the result of the validation. Returns None if the data must be validated again, because no result is
+        stored, or because queries exceeded a limit that was shorter than `limit_s`."""
         try:
             stored = json.loads(self._file.read_text())
             within_s, found = stored.get("within_s"), stored["found"]
@@ -127,8 +128,8 @@ class Ledger:
             return None
 
     def write(self, found: Note, within_s: float | None) -> None:
-        """Stores the result. `within_s`: the time limit of a query, if some queries gave no answer; None if all queries
-        gave an answer.
+        """Stores the result. `within_s`: the time limit of queries, if some queries gave no answer. Otherwise, it is
+        None.
 
         If the file cannot be written, the next trial validates again.
         """

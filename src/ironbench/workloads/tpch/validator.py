@@ -25,14 +25,14 @@ from ironbench.workloads.tpch.validation import AnsweredQuery, Ledger
 _UNCHECKED = "answers-unchecked"
 REFRESHED, UNKNOWN_SCALE, DRAWN = "refreshed data", "unknown scale factor", "drawn parameters"
 NOT_REQUESTED, WRITTEN = "not requested", "written to files"
-"""Reasons why answers were not checked, in the order of the constants: refresh functions had changed the data; no
-answers are stored for the scale factor; parameters were drawn at random and the user named no answers of another
-engine; the user did not request a check; the answers were only written to files."""
+"""Reasons why answers were not checked. `REFRESHED`: refresh functions had changed the data. `UNKNOWN_SCALE`: no
+answers are stored for the scale factor. `DRAWN`: parameters were drawn at random, and the user named no answers of
+another engine. `NOT_REQUESTED`: the user requested no check. `WRITTEN`: answers were only written to files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Validated:
-    """Result of a validation: checks and a note for the record, and warnings."""
+    """Result of a validation: its checks, its warnings, and a note about it for the record."""
 
     checks: tuple[Check, ...] = ()
     answers: Note | None = None
@@ -118,7 +118,8 @@ def _checked(right: int, of: int, missing: Sequence[str], ran: Sequence[StepRun]
 
 
 def needs_untouched(session: Session, asked: TrialChoices, dataset: Dataset, options: Mapping[str, str]) -> bool:
-    """Returns whether the next trial must be checked but cannot be, because refresh functions have changed the data.
+    """Returns whether the next trial needs the data in their original state. This is the case if its answers must be
+    checked but refresh functions have changed the data.
 
     Raises FailureError, or InputError if the expected answers cannot be read.
     """
@@ -142,12 +143,12 @@ def _asks_for_checks(options: Mapping[str, str]) -> bool:
 
 
 def _once(options: Mapping[str, str]) -> bool:
-    """Returns whether it is enough to check the same data once."""
+    """Returns whether data that were already checked need no further check."""
     return options["check"] == "once" and not (options["answers"] or options["expected"])
 
 
 def _right(options: Mapping[str, str]) -> Mapping[int, QueryAnswer] | None:
-    """Returns the expected answers; None if they are unknown. Raises InputError if they cannot be read."""
+    """Returns the expected answers. Returns None if they are unknown. Raises InputError if they cannot be read."""
     if options["expected"]:
         return validation.from_folder(Path(options["expected"]))
     if options["check"] == "drawn":

@@ -46,7 +46,7 @@ scale factor is defined."""
 
 
 class ScaleFactor(Option):
-    """Option for the scale factor. If the value is too large, the error contains the space that it would take."""
+    """Option for the scale factor. If the value is too large, the error states how much space the data would take."""
 
     def validated(self, text: str) -> str:
         try:
@@ -159,23 +159,23 @@ FIXED = (
 )
 """Rows that do not change. Refresh functions change only orders and lines."""
 WIDE_ABOVE = 300.0
-"""Scale factor above which order keys exceed 2^31 (crates/ironbench-data/src/tpch/mod.rs)."""
+"""Above this scale factor, order keys exceed 2^31 (crates/ironbench-data/src/tpch/mod.rs)."""
 
 
 _CHECKED_ORDERS = 100_000
-"""Number of orders whose rows and lines `_intact` counts."""
+"""Number of orders that `_intact` counts, with their lines."""
 _KEYS_PER_ORDER = 4
-"""Number of keys per order: eight of 32 keys are used, and refresh functions replace orders within their 32 keys
-(specification, clause 4.2.4)."""
+"""Number of keys per order. Only eight of 32 successive keys are used. Refresh functions replace orders by other orders
+within the same 32 keys (specification, clause 4.2.4)."""
 
 
 def _intact(sf: float) -> str:
     """Returns a query that is true if the numbers of orders and lines are plausible after any number of refresh
     functions.
 
-    An interrupted pair of refresh functions leaves up to 0.1% more orders, and new orders have different numbers of
-    lines. Most other tables are checked through `FIXED`; their sizes are checked here for data that an older version
-    loaded.
+    The numbers may vary. An interrupted pair of refresh functions leaves up to 0.1% more orders, and new orders have
+    different numbers of lines. Most other tables are checked with `FIXED`. For data that an older version loaded, the
+    query also checks the sizes of these tables.
     """
     suppliers, customers = rows_of("supplier", sf), rows_of("customer", sf)
     orders = min(rows_of("orders", sf), _CHECKED_ORDERS)

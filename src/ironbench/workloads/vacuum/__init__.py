@@ -63,7 +63,7 @@ def _done(work: Work) -> OperationResult:
     maintaining = engines.get(work.session.engine).administration.maintaining
     state = maintaining.table_state(work.session, TABLE)
     check = checked("dead tuples left", 0, state.dead_tuples)
-    # VACUUM FULL writes a new table and does not update statistics, so the check counts pages instead
+    # VACUUM FULL writes a new table but does not update statistics, so the number of pages is checked instead
     if work.choice.options["kind"] == "full":
         rows = table(work.choice.options)
         most = maintaining.packed_pages(rows.rows, rows.row_bytes)

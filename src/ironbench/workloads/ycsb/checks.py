@@ -15,7 +15,7 @@ from ironbench.workloads.ycsb import records
 from ironbench.workloads.ycsb.operations import INSERT, READ, READ_MODIFY_WRITE
 
 MISSED = "ycsb_reads_missed"
-"""Name of the core's count of reads that returned no record, or a wrong one."""
+"""Name of a count in the core's summary: reads that returned no record or a wrong one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class State:
     """State before a trial."""
 
     records: int | None
-    """Number of records; None if there are so many that counting would take too long."""
+    """Number of records. None if there are too many to count in a short time."""
     commits: Commits
 
 
@@ -43,7 +43,7 @@ def check(session: Session, options: Mapping[str, str], before: State, summary: 
         found.append(checked("records = records before + inserts", asked, now, expected <= now <= most))
     if {READ, READ_MODIFY_WRITE} & set(scripts):
         found.append(checked("reads that did not find their record", 0, int(summary.get("figures", {}).get(MISSED, 0))))
-    # Every trial uses a different seed, so that repeated trials check different records.
+    # The seed of the sample differs from trial to trial, so that repeated trials check different records.
     sample = records.sample(options, int(summary.get("commits", 0)))
     whole = records.count_whole(session, options, sample)
     return (*commits, *found, checked("sampled records in which all fields are intact", len(sample), whole))

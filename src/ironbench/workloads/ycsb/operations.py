@@ -43,7 +43,7 @@ def scripts(engine: str, options: Mapping[str, str]) -> list[ScriptSource]:
 
 
 def variables(options: Mapping[str, str]) -> dict[str, str]:
-    """Returns the variables that the core sets, with values of the right type."""
+    """Returns the variables that the core sets. The values only show the types."""
     values = [f"value{number}" for number in range(int(options["fields"]))]
     texts = dict.fromkeys(("key", "found", "name", "value", *values), "")
     return {**texts, "document": "{}", "field": "0", "rows": "1"}
@@ -59,8 +59,8 @@ class _Statements:
         self._read_all, self._write_all = options["read_all_fields"] == "yes", options["write_all_fields"] == "yes"
 
     def read(self) -> str:
-        """Returns a script that reads a record, including its key, so that the core sees whether the record was
-        found."""
+        """Returns a script that reads a record. The script also reads the key, so that the core sees whether the record
+        was found."""
         return self._selecting(
             lambda what: f"select ycsb_key as found, {what} from {TABLE} where ycsb_key = :key \\aset"
         )

@@ -23,8 +23,8 @@ TABLE = "usertable"
 SAMPLE = 1000
 """Number of records whose existence and lengths are checked."""
 TRIAL_NUMBERS = 1 << 36
-"""Size of the range of record numbers that is reserved for each trial that inserts records. The ranges start after the
-loaded records."""
+"""Number of record numbers that are reserved for a trial that inserts records. Each trial has its own range. The first
+range starts after the loaded records."""
 
 OPTIONS = (
     Option("records", "100000", "number of records to load", lowest=1, highest=1_000_000_000),
@@ -43,7 +43,8 @@ _OFFSET, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
 def key(number: int) -> str:
-    """Returns the key of a record: FNV-1a over the eight bytes of its number, as a signed number without its sign."""
+    """Returns the key of a record. It contains the FNV-1a hash of the eight bytes of the record's number. The hash is
+    interpreted as a signed number, and its sign is dropped."""
     found = _OFFSET
     for byte in number.to_bytes(8, "little"):
         found = (found ^ byte) * _PRIME % 2**64
@@ -128,13 +129,13 @@ def count(session: Session) -> int:
 
 
 def sample(options: Mapping[str, str], seed: int) -> list[int]:
-    """Returns numbers of loaded records, which differ for a different seed."""
+    """Returns the numbers of random loaded records. Different seeds select different records."""
     records = int(options["records"])
     return sorted(Random(seed).sample(range(records), min(SAMPLE, records)))
 
 
 def count_whole(session: Session, options: Mapping[str, str], numbers: Iterable[int]) -> int:
-    """Counts the records with these numbers that exist and whose fields all have the length `field_length`."""
+    """Returns how many records with these numbers exist and have the length `field_length` in all fields."""
     return one_row(session, _whole(session.engine, options, numbers))[0]
 
 
