@@ -23,6 +23,9 @@ class Metric:
     doc: str
     source: str
     """Where the value comes from, such as a file or a system view."""
+    per_slice: bool = False
+    """Whether records of slices also contain the metric. They do not contain values that observers sample at fixed
+    intervals."""
     workloads: tuple[str, ...] = ()
     """Workloads whose trials have the metric. If empty, every workload has it."""
     needs: str = ""

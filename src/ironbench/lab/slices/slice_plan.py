@@ -191,19 +191,13 @@ def _drives_otherwise(workload: Workload, engine: str, options: Mapping[str, str
     return work or workload.units(options) is not None
 
 
-_IN_TURNS = ("drive loop", "thread CPU clock", "counters of the device's process", "timed", "counted")
-"""Sources of metrics that records of slices contain; each text is the start of `source` in the catalogue. The
-workload's own metrics are also contained. Metrics of observers are not, because observers sample at fixed intervals.
-"""
-
-
 def _against_metrics(lab: Lab, setups: Sequence[Setup]) -> Iterator[str]:
     """Yields reasons that concern metrics: a verdict or claim needs a metric that records of slices do not contain."""
     cells = {setup.cell.name for setup in setups}
     asked = [lab.method.metric, *(claim.metric for claim in lab.claims if not cells.isdisjoint(claim.cells))]
     for metric in asked:
         known = catalogue.metric(metric)
-        if not (known.workloads or known.source.startswith(_IN_TURNS)):
+        if not (known.workloads or known.per_slice):
             yield f"{metric} comes from observers ({known.source}), which sample at fixed intervals and not per slice"
 
 
