@@ -1,8 +1,8 @@
-//! Measures the cost of recording one transaction, without reading the clock. It prints one line per run, in ns per
-//! record.
+//! Measures the cost of recording one transaction. Reading the clock is not included: time stamps are generated outside
+//! the loop, so that only the recorder is timed. Prints one line per run, in ns per record.
 //!
-//! Time stamps are generated outside the loop, so that only the recorder is timed. The rate is one transaction per 2 µs
-//! in an open loop, the case that records most: four histograms and the timeline.
+//! The simulated load is an open loop with one transaction per 2 µs. An open loop records most: four histograms and the
+//! timeline.
 
 use std::time::Instant;
 
@@ -25,8 +25,9 @@ fn main() {
             if now >= recorder.boundary() {
                 recorder.cross(now);
             }
-            // The times vary as in a real trial: half of them between 60 and 320 µs, one in a thousand up to 17 ms.
-            // The wider the distribution, the more of the histograms' memory is touched, which is most of the cost.
+            // The times vary as in a real trial: half of them are between 60 and 320 µs, and one in a thousand is up to
+            // 17 ms. A wider distribution touches more of the histograms' memory, and touching memory is most of the
+            // cost.
             spread = spread.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let tail = if spread >> 54 == 0 { spread >> 30 & 0xff_ffff } else { 0 };
             let response = 60_000 + (spread >> 46) + tail;

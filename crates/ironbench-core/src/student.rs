@@ -67,7 +67,7 @@ fn reached_within(within: f64, freedom: f64) -> f64 {
     if within == 0.0 {
         return 0.0;
     }
-    // The density is highest at 0. Assuming that density everywhere gives a lower bound of t.
+    // The density is highest at 0. A lower bound of t therefore results from assuming that density everywhere.
     solved((within / 2.0).ln() - ln_density(0.0, freedom), |t| {
         let reached = parts(t, freedom).0;
         (within / reached).ln() * reached / slope(t, freedom)

@@ -153,8 +153,8 @@ impl<C: Library> Running<'_, '_, '_, C> {
         ended
     }
 
-    /// After the window has closed, runs the transactions that were due inside it, until the trial stops waiting.
-    /// Returns how many transactions it ran.
+    /// Runs the transactions that were due inside the window but did not start in it. Called after the window has
+    /// closed. Ends when the trial stops waiting for them. Returns how many transactions it ran.
     fn drain(&mut self, schedule: &SharedSchedule, mut taken: Option<u64>) -> u64 {
         let end = self.recorder.window_end();
         let mut begun = 0;
@@ -318,7 +318,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
                         return Attempt::Unfinished;
                     }
                 }
-                // Pipelines are ignored: a library has no network round trips that they could save.
+                // Pipelines are ignored, because a library has no network round trips to save.
                 Action::StartPipeline | Action::SyncPipeline | Action::EndPipeline => {}
                 Action::End if self.engine.in_transaction() => {
                     return self.own_mistake("the script ends inside a transaction block");

@@ -102,8 +102,8 @@ impl<P: SessionProtocol> Worker for Watcher<'_, P> {
 
     fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
         let plan::Schedule::Open { rate, .. } = start.plan.schedule else { unreachable!("the plan has a rate") };
-        // A thread cannot send requests of the other thread's kind, so each has its own schedule. The two schedules
-        // interleave.
+        // Each thread has its own schedule, because it cannot send requests of the other thread's kind. The two
+        // schedules interleave.
         let mut due = Schedule::fixed(start.origin, rate / THREADS as f64, (self.kind as f64 + 0.5) / THREADS as f64);
         let mut ended = Ended::default();
         clock::sleep_until(start.origin);

@@ -45,7 +45,7 @@ pub struct Control {
     begin_unix_ns: AtomicU64,
     /// The finished seconds of the window.
     seconds: Mutex<Vec<Second>>,
-    /// Start of the window on the monotonic clock; 0 while unknown.
+    /// Start of the window on the monotonic clock. 0 while unknown.
     window_start: AtomicU64,
     window_end: AtomicU64,
 }
@@ -82,8 +82,8 @@ impl Control {
         Some(self.begin_unix_ns.load(Relaxed)).filter(|&instant| instant > 0)
     }
 
-    /// Returns the flag that is set when the trial is stopped. Threads may keep the flag longer than they can borrow
-    /// this object.
+    /// Returns the flag that is set when the trial is stopped. A thread may keep this flag even if it cannot borrow
+    /// `Control` for so long.
     pub fn stopped(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.stop)
     }
@@ -123,8 +123,8 @@ impl Control {
         self.window_start.store(instant, Relaxed);
     }
 
-    /// Returns the seconds since the start of the window. They are negative during the warm-up, constant after the end,
-    /// and 0 while the start is unknown.
+    /// Returns the seconds since the start of the window. They are negative during the warm-up and stop growing at the
+    /// end of the window. Returns 0 while the start is unknown.
     pub fn elapsed_s(&self) -> f64 {
         let (start, end) = (self.window_start.load(Relaxed), self.window_end.load(Relaxed));
         if start == 0 {

@@ -145,7 +145,7 @@ fn rank(shares: &[Range<usize>], thread: usize, place: usize) -> usize {
 /// The information about a trial that driving threads need, whatever the engine.
 pub struct Orders<'a> {
     pub plan: &'a Plan,
-    /// The source of jobs; None if weights choose the scripts.
+    /// The source of jobs. None if weights choose the scripts.
     pub jobs: Option<&'a dyn Jobs>,
     pub kinds: usize,
     /// The client numbers of each thread. Clients of the plan come first, then those that wait for jobs.
@@ -166,8 +166,8 @@ struct Crew<'a> {
     log: &'a OnceLock<TransactionLog>,
 }
 
-/// Runs a worker for each share of clients, each in its own thread.
-/// `poll` is called at least every 50 ms and returns whether to continue.
+/// Runs a worker for each share of clients, in a thread for each worker. `poll` is called at least every 50 ms and
+/// returns whether to continue.
 pub fn run<W: Worker>(
     orders: &Orders,
     make: impl Fn(usize, Range<usize>) -> Result<W> + Sync,
@@ -286,7 +286,7 @@ impl Crew<'_> {
             }
             !control.is_stopped() && !self.gate.is_stopped()
         };
-        // Connecting the observers takes milliseconds, so it is done before the clock starts.
+        // The observers connect before the clock starts, because connecting takes milliseconds.
         let observers = Prepared::unless(&plan.observers, plan.engine.server(), &mut go_on)?;
         let Some(observers) = observers else { return Ok(Haul::dismissed()) };
         if let Some(asked) = &plan.log {
@@ -296,7 +296,7 @@ impl Crew<'_> {
         let Some(origin) = self.origin(poll) else { return Ok(Haul::dismissed()) };
         let by_turns = control.turns.asked();
         let window = if by_turns { Window { start: NEVER, end: NEVER } } else { window(plan, origin) };
-        // With turns, the window opens later: see `Turns::open`.
+        // In a trial with turns, the window opens only with the first turn. See `Turns::open`.
         let begins = if by_turns { origin } else { window.start };
         let started_unix_ns = clock::unix_now() + begins - clock::now().min(begins);
         let ahead = Duration::from_nanos(begins.saturating_sub(clock::now()));

@@ -1,8 +1,8 @@
 //! CPU time of driving threads at the edges of the window, read by another thread.
 //!
 //! A client of a library or driver notices the edge of the window only when its call returns, maybe seconds later. If
-//! it read its CPU time then, the time would cover another period than the window. A separate thread therefore reads
-//! the CPU clocks of all driving threads exactly at the edges.
+//! it read its CPU time then, the time would cover more or less than the window. A separate thread therefore reads the
+//! CPU clocks of all driving threads exactly at the edges.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

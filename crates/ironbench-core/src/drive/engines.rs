@@ -144,8 +144,8 @@ pub fn served<P: ServerProtocol, X: Transaction>(
     crew::run(orders, make, poll)
 }
 
-/// The event loop of a server, with its transport. The transport is known only when the sessions are open: TLS needs
-/// epoll, and so does a kernel without io_uring.
+/// The event loop of a server, with its transport. The transport is chosen when the sessions are open. Sessions with
+/// TLS need epoll, and a kernel without io_uring also needs epoll.
 #[expect(clippy::large_enum_variant, reason = "there is one for a thread")]
 enum ServerLoop<X> {
     Uring(EventLoop<Uring, X>),

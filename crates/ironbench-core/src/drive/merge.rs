@@ -1,7 +1,7 @@
 //! Merges the outcomes of several drives that loaded one system together.
 //!
 //! Counts are added and histograms are merged bucket by bucket. Percentiles are computed only from merged histograms.
-//! Seconds count from the common start, so no duration mixes the clocks of two machines.
+//! Seconds are counted from the common start, so no duration is computed from the clocks of two machines.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The drive loop, which runs transactions against an engine. It is called once per trial, takes a complete plan and
+//! The drive loop, which runs transactions against an engine. It is called once per trial. It takes a complete plan and
 //! returns one result.
 pub mod blocking;
 mod bystander;
@@ -50,9 +50,10 @@ use std::sync::atomic::AtomicUsize;
 /// Maximum number of clients of a trial.
 const MOST_CLIENTS: usize = 10_000;
 
-/// Runs one trial. Several threads may call this function at once, each with its own plan and control. `poll` is called
-/// at least every 50 ms from the calling thread and returns whether to continue. The `control` can also stop the trial.
-/// Transactions are chosen by `jobs`, if present, or by the scripts' weights.
+/// Runs one trial. Several threads may call this function at once, each with its own plan and control.
+///
+/// `jobs` chooses the transactions. Without `jobs`, they are chosen by the scripts' weights. `poll` is called at least
+/// every 50 ms from the calling thread and returns whether to continue. The `control` can also stop the trial.
 ///
 /// # Errors
 /// Input: the plan or a script cannot be used, or the server refuses the user. Failure: the engine cannot be reached at

@@ -25,9 +25,9 @@ pub enum Pace<'a> {
     ByRole,
 }
 
-/// The schedule of an open loop, shared by all threads. Any free client, in any thread, takes the next transaction and
-/// sleeps until its scheduled start. A transaction therefore waits only while all clients are busy, and each scheduled
-/// start wakes only one thread.
+/// The schedule of an open loop, shared by all threads. A client that is free takes the next transaction and sleeps
+/// until its scheduled start. It does not matter in which thread the client is. A transaction therefore waits only
+/// while all clients are busy, and each scheduled start wakes only one thread.
 #[derive(Debug)]
 pub struct SharedSchedule(Mutex<Queue>);
 

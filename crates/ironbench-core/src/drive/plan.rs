@@ -142,7 +142,7 @@ pub enum Engine {
         /// Whether scripts are written for MySQL or MariaDB.
         #[serde(default)]
         mysql: bool,
-        /// SQL mode of the clients' sessions; empty if unknown.
+        /// SQL mode of the clients' sessions. Empty if unknown.
         #[serde(default)]
         sql_mode: String,
     },
@@ -155,7 +155,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The server to connect to; None if the engine is not a server.
+    /// Returns the server to connect to. Returns None if the engine is not a server.
     pub fn server(&self) -> Option<Server> {
         match self {
             Self::Postgres { connection, .. } => Some(Server::Postgres(connection.clone())),

@@ -62,8 +62,8 @@ pub struct Summary {
     /// Time before the window that was spent on transactions that finished inside the window. Their response times
     /// include this time.
     pub carried_s: f64,
-    /// Commits since the sessions started, including warm-up and drain, for comparison with the server's own counter. A
-    /// script of three statements outside a transaction block commits three times.
+    /// Number of commits since the sessions started, including warm-up and drain. It can be compared with the server's
+    /// own counter. A script of three statements outside a transaction block commits three times.
     pub commits: u64,
     /// Changes that a directory refused since the sessions started. The directory itself counts them as completed.
     #[serde(default)]

@@ -41,7 +41,8 @@ pub struct Ending {
 /// The client's side of the dialogue with an engine. Scripts implement this trait, and so do streams of rows
 /// (crates/ironbench-data).
 ///
-/// The loop is compiled separately for each combination of transport and transaction, so these calls are never dynamic.
+/// The loop is compiled separately for each combination of transport and transaction. Calls of this trait are therefore
+/// never dynamic.
 pub trait Transaction {
     /// Prepares the client before its first transaction. The clients of all threads start at `_origin`.
     fn start(&mut self, _origin: u64) {}

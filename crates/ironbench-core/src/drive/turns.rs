@@ -1,14 +1,12 @@
-//! Turns: a system is driven for a while, then its clients finish their transactions and rest until the system's next
-//! turn.
-//!
-//! Interleaved measurements use turns: while one system has its turn, the caller pauses the others. Transactions that
-//! start inside a turn's slice are measured. Connections stay open between turns. Two systems may have their turns at
-//! the same time, on separate CPUs.
+//! Turns. In a turn, a system is driven for a while. Then its clients finish their transactions and rest until the
+//! system's next turn. Interleaved measurements use turns: while one system has its turn, the caller pauses the others.
+//! Transactions that start inside a turn's slice are measured. Connections stay open between turns. Two systems may
+//! have their turns at the same time, on separate CPUs.
 //!
 //! The clients do not all start a turn at the same instant. Their starts are spread evenly over the mean duration of
 //! the clients' last transactions, with a different shift in each turn. The clients thus compete for CPU, locks and
 //! devices as in a steady state. At the end of a slice, all clients continue until every measured transaction has
-//! ended, so that the last transactions have as much competition as the others.
+//! ended. The last transactions thus have as much competition as the others.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -29,7 +27,7 @@ const LONGEST_SPREAD_NS: u64 = 2 * SECOND;
 /// A turn. Its measured slice lasts from `from` to `until` on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Number of the turn, from 1; 0 before the first turn.
+    /// Number of the turn, from 1. 0 before the first turn.
     pub number: u64,
     pub from: u64,
     pub until: u64,
@@ -72,7 +70,7 @@ pub struct Turned {
 #[derive(Debug, Default)]
 struct State {
     asked: bool,
-    /// Number of driving threads; None until it is known.
+    /// Number of driving threads. None until it is known.
     threads: Option<usize>,
     turn: Option<Turn>,
     /// CPUs of the driving threads in this turn. Empty if they do not change.

@@ -42,7 +42,7 @@ impl Buckets {
         self.highest = self.highest.max(place);
     }
 
-    /// Copies `other` without touching the memory of buckets that neither of them uses.
+    /// Copies `other`. Does not touch the memory of buckets that are unused in both.
     pub fn copy(&mut self, other: &Self) {
         let length = self.highest.max(other.highest) + 1;
         self.counts[..length].copy_from_slice(&other.counts[..length]);

@@ -1,7 +1,7 @@
 //! Instants in nanoseconds of `CLOCK_MONOTONIC`, which the kernel's timers also use.
 //!
-//! The vDSO reads the clock in about 20 ns without entering the kernel. A calibrated `rdtsc` would take half that time,
-//! but it would not follow NTP's slewing of the clock as timers do.
+//! The vDSO reads the clock in about 20 ns without entering the kernel. A calibrated `rdtsc` would take half that time.
+//! But NTP slews the clock and the timers with it, and `rdtsc` would not follow.
 
 pub const MICROSECOND: u64 = 1_000;
 pub const MILLISECOND: u64 = 1_000_000;

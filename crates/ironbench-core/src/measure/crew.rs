@@ -294,7 +294,7 @@ impl<S, T> Drop for Resident<S, T> {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             self.gate.stop();
-            // The result is ignored, because the gate keeps the error and a drop cannot return it.
+            // The result is ignored, because the gate keeps the thread's error and `drop` cannot return it.
             let _ = thread.join();
         }
     }

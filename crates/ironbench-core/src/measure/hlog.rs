@@ -1,6 +1,6 @@
 //! Reads and writes HdrHistogram's interval log (`.hlog`), a text format for the tools of the HdrHistogram family.
 //!
-//! Tags in this format cannot contain commas or white space, so these characters and `%` are written as `%XX`.
+//! Tags in this format cannot contain commas or white space. These characters, and `%` itself, are written as `%XX`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};

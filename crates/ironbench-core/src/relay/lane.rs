@@ -95,7 +95,7 @@ struct Slot {
 pub struct Lane {
     shared: Arc<Shared>,
     number: usize,
-    /// The listening socket; None for all threads but the first.
+    /// The listening socket. Only the first thread has it.
     listener: Option<OwnedFd>,
     epoll: OwnedFd,
     /// A timer descriptor, because the timeout of epoll_wait(2) has a resolution of only milliseconds.
@@ -519,7 +519,8 @@ impl Lane {
         if let Some(pair) = &self.slots[slot as usize].pair
             && let Some(to) = &pair.sides[side]
         {
-            // Closing the socket then resets the connection (socket(7), SO_LINGER). Unix sockets have no resets.
+            // With this option, closing the socket resets the connection (socket(7), SO_LINGER). Unix sockets have no
+            // resets.
             let _ = sockopt::set_socket_linger(&to.fd, Some(std::time::Duration::ZERO));
         }
         self.remove(slot);

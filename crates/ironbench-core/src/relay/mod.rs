@@ -1,12 +1,13 @@
-//! A relay between clients and a server that delays everything in both directions, like a network with that latency.
+//! A relay between clients and a server. It delays everything in both directions, like a network with that latency.
 //!
 //! Bytes leave the relay in order, half a round trip after they arrived and never earlier. The relay does not limit the
 //! bandwidth: any number of bytes may be in flight, up to a memory limit. Opening a connection takes a round trip, as
-//! TCP's handshake does. The end of a direction and a reset are passed on after the bytes that precede them.
+//! TCP's handshake does. When one side closes or resets its connection, the other side learns of it after the bytes
+//! that were sent before.
 //!
-//! The relay listens on loopback or on an abstract Unix socket, whichever kind the server's address has. A connection
-//! through the relay thus differs from a direct one only by the delay and by the relay's CPU time. `preface` describes
-//! how a client names the server.
+//! The relay listens on the kind of socket that the server's address has: on loopback or on an abstract Unix socket. A
+//! connection through the relay thus differs from a direct one only by the delay and by the relay's CPU time. `preface`
+//! describes how a client names the server.
 
 mod delay;
 mod lane;

@@ -1,9 +1,10 @@
 //! Decides how long a thread sleeps until something is due.
 //!
-//! A sleeping thread wakes late by tens of microseconds, because of timers and idle states of the processor. Therefore
-//! its timer is set earlier, by the recent wake-up latency, and the thread spins for the rest of the time. With many
-//! pieces in flight, the lateness of a single piece hardly matters. The thread then does not spin, and leaves the CPU
-//! to client and server.
+//! A sleeping thread wakes late by tens of microseconds, because of timers and idle states of the processor. Its timer
+//! is therefore set earlier, by the recent wake-up latency. The thread spins for the rest of the time.
+//!
+//! With many pieces in flight, the lateness of a single piece hardly matters. The thread then does not spin, and leaves
+//! the CPU to client and server.
 
 /// Assumed wake-up latency before the first measurement.
 const LATE_NS: u64 = 15_000;
@@ -25,8 +26,8 @@ impl Default for Naps {
 }
 
 impl Naps {
-    /// Returns how long to sleep if the next piece is due in `left` and `waiting` pieces are in flight. A value of 0
-    /// means to spin.
+    /// Returns how long to sleep. `left` is the time until the next piece is due, and `waiting` is the number of pieces
+    /// in flight. Returns 0 if the thread should spin.
     pub fn length(&self, left: u64, waiting: usize) -> u64 {
         if waiting >= MANY { left } else { left.saturating_sub(self.late_ns.min(LONGEST_SPIN_NS)) }
     }

@@ -1,9 +1,9 @@
-//! The sampling threads, which read files and run SQL at fixed times during a trial and keep the raw bytes.
+//! The sampling threads. They read files and run SQL at fixed times during a trial and keep the raw bytes. Samples are
+//! parsed after the run (`src/ironbench/trial/observe`). Errors of sampling never end a trial. They become notes.
 //!
-//! Samples are parsed after the run (`src/ironbench/trial/observe`). Sampling never ends a trial: its errors become
-//! notes. Files and SQL have one thread each, so that the machine is still observed while a server does not answer.
-//! Requests (SQL with an effect, such as CHECKPOINT) have separate threads and connections, so that they delay no
-//! sample.
+//! Files and SQL have one thread each, so that the machine is still observed while a server does not answer. Requests
+//! are SQL with an effect, such as CHECKPOINT. They have separate threads and connections, so that they do not delay
+//! samples.
 
 mod files;
 mod pace;
@@ -61,7 +61,7 @@ pub struct Samples {
     pub cpu_s: f64,
     /// Sources that could not be read, with the reason.
     pub notes: Vec<String>,
-    /// PIDs of the server processes that ran the observers' SQL. Their CPU time must not count as the workload's. The
+    /// PIDs of the server processes that ran the observers' SQL. Their CPU time does not belong to the workload. The
     /// list is empty if the server uses threads.
     pub backend_pids: Vec<i32>,
     pub own: OwnWork,

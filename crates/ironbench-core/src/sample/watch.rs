@@ -121,7 +121,7 @@ fn sample(
                 Trouble::Passing(cause) => (cause, false),
                 Trouble::Lasting(cause) => (cause, true),
             };
-            // Consecutive failures get a single note, however long they last.
+            // Consecutive failures get a single note, even if there are many.
             if !source.troubled && !cause.is_empty() {
                 let note = format!("{} at {:.1} s: {cause}", source.name, t_ns as f64 / 1e9);
                 collected.notes.push(note);

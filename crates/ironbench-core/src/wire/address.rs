@@ -147,7 +147,7 @@ impl Endpoint {
         match self {
             Self::Unix(address) => {
                 let fd = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-                // With a full backlog, connect blocks. The send timeout limits that time (unix(7)).
+                // If the backlog is full, connect blocks. The send timeout limits the time of blocking (unix(7)).
                 sockopt::set_socket_timeout(&fd, sockopt::Timeout::Send, Some(left))?;
                 match connect(&fd, address) {
                     Err(Errno::AGAIN) => return Err(io::ErrorKind::TimedOut.into()),

@@ -150,7 +150,7 @@ pub struct LdapConnection {
     pub base: String,
     /// Authentication mechanism: `simple`, `EXTERNAL`, `PLAIN` or `SCRAM-SHA-256`.
     pub mechanism: String,
-    /// DN of a simple bind, or user name of a SASL mechanism; empty for an anonymous bind.
+    /// DN of a simple bind, or user name of a SASL mechanism. Empty for an anonymous bind.
     #[serde(default)]
     pub user: String,
     #[serde(default)]

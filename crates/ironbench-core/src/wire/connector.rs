@@ -1,9 +1,8 @@
 //! Opens a session: name resolution, connection, TLS, authentication.
 //!
-//! [`Connector::new`] checks everything that can be checked without a network.
-//! The connector can then open any number of connections from any thread.
-//! [`Connector::connect`] returns a [`Connected`], which is idle and ready for requests.
-//! A blocking session is created from it, or its [`Stream`] is passed to a nonblocking transport.
+//! [`Connector::new`] checks everything that can be checked without a network. The connector can then open any number
+//! of connections from any thread. [`Connector::connect`] returns a [`Connected`], which is idle and ready for
+//! requests. To use it, create a blocking session from it, or pass its [`Stream`] to a nonblocking transport.
 
 use std::{
     io,
@@ -91,7 +90,7 @@ impl<P: ServerProtocol> Connector<P> {
         P::check(&settings)?;
         let target = P::target(&settings);
         let requested = Mode::of(&target.tls)?;
-        // As in libpq, TLS is never used on a Unix socket, which no third party can read.
+        // As in libpq, TLS is never used on a Unix socket, because no third party can read its traffic.
         let mode = if target.address.is_unix() { Mode::Disable } else { requested };
         let config = match mode {
             Mode::Disable => None,

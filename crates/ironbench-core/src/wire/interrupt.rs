@@ -123,7 +123,7 @@ impl Interrupt {
             (None, None) => Err(io::ErrorKind::Interrupted.into()),
             (None, Some(cancel)) => {
                 self.sent = Some(Instant::now());
-                // An error means that the server cannot be reached. The time limit then ends the wait.
+                // If cancelling fails, the server cannot be reached. The time limit then ends the wait.
                 let _ = cancel();
                 Ok(())
             }

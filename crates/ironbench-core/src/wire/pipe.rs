@@ -21,8 +21,8 @@ use super::{fault::Broken, interrupt::Interrupt};
 
 /// Interval at which a wait checks for an interrupt while the server is silent or busy.
 pub(super) const TICK: Duration = Duration::from_millis(100);
-/// Size of the pieces in which input is read. For a larger message, the buffer grows only as its bytes arrive, not when
-/// the server announces a length.
+/// Size of the pieces in which input is read. The buffer for a larger message grows as its bytes arrive. It does not
+/// grow when the server announces a length, because that length may be false.
 const READ_SIZE: usize = 64 * 1024;
 
 /// Maximum number of bytes that may arrive while a message is being sent. These bytes are mostly notices. Without a
@@ -181,7 +181,7 @@ impl Pipe {
 
     fn write_tls(&mut self, tls: &mut ClientConnection, mut data: &[u8]) -> io::Result<()> {
         while !data.is_empty() {
-            // rustls buffers up to 64 KiB of plain text; the rest waits for the socket.
+            // rustls buffers up to 64 KiB of plain text. The rest waits until the socket accepts more.
             let taken = tls.writer().write(data)?;
             data = &data[taken..];
             self.pump_out(tls)?;
@@ -250,7 +250,7 @@ impl Pipe {
             Err(error) => return Err(error.into()),
         };
         if let Err(error) = tls.process_new_packets() {
-            // The alert tells the server the reason.
+            // Sends the TLS alert, which tells the server the reason.
             let _ = self.pump_out(tls);
             return Err(Broken::Tls(error));
         }
@@ -260,7 +260,7 @@ impl Pipe {
     /// Reads the bytes that have arrived on a plain socket, without waiting. `Some(0)` means that the server closed the
     /// connection.
     fn receive(&mut self) -> io::Result<Option<usize>> {
-        // Reading in pieces lets a fast server send the next piece while this one is copied.
+        // A fast server can send the next piece while this one is copied.
         let room = self.input.room();
         let most = room.len().min(LARGEST_PIECE);
         match recv(&self.fd, &mut room[..most], RecvFlags::DONTWAIT) {
@@ -330,7 +330,8 @@ impl Pipe {
             match poll(&mut fds, Some(&timeout)) {
                 Ok(0) => {}
                 Ok(_) => return Ok(fds[0].revents()),
-                // A signal may mean that the caller wants to stop, so check immediately instead of at the next tick.
+                // A signal may mean that the caller wants to stop. The check is therefore due now, and not only at the
+                // next tick.
                 Err(Errno::INTR) => self.glanced -= TICK,
                 Err(error) => return Err(error.into()),
             }

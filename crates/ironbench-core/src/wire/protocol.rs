@@ -1,4 +1,5 @@
-//! The traits and types in which the protocols of servers differ. [`Connector`] opens the sessions of every protocol.
+//! What differs between the protocols of servers, as traits and types. [`Connector`] opens the sessions of every
+//! protocol.
 
 use std::fmt::{Debug, Display};
 

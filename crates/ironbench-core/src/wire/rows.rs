@@ -2,8 +2,8 @@
 
 use crate::Error;
 
-/// Memory limit for the rows of one result. Queries outside the measured window return far less. A server that sends
-/// more might never stop sending.
+/// Memory limit for the rows of one result. Queries outside the measured window return far less. A server that exceeds
+/// the limit might never stop sending.
 const MOST: usize = 64 << 20;
 
 /// The result of adding a row.
@@ -79,7 +79,7 @@ impl Rows {
             return Ok(Pushed::Misfit);
         }
         self.count += 1;
-        // Rows without columns also count, because the consumer of the rows needs memory for each row.
+        // The number of rows is included, because even rows without columns need memory in the consumer.
         let taken = self.text.len() + (self.starts.len() + self.ends.len() + self.count) * size_of::<usize>();
         Ok(if taken > MOST { Pushed::TooMuch } else { Pushed::Taken })
     }

@@ -42,8 +42,8 @@ impl Security {
         if mode == Mode::Require { Self::UnverifiedTls } else { Self::Trusted }
     }
 
-    /// Refuses to send the password itself over an insecure channel.
-    /// `way_out` names the settings that secure the channel or accept it.
+    /// Refuses to send the password itself over an insecure channel. `way_out` names the settings that make the channel
+    /// secure, or that allow it although it is insecure.
     ///
     /// # Errors
     /// Input: the channel is less secure than `least`.

@@ -149,9 +149,9 @@ impl<P: SessionProtocol> Session<P> {
     /// Runs one or more statements. Returns the rows of the last one that returned rows.
     ///
     /// # Errors
-    /// Input: the statement is malformed. Failure: a statement was rejected, with the server's SQLSTATE and number.
-    /// Earlier statements took effect, and the session stays usable.
-    /// If the connection was lost, the session becomes unusable.
+    /// Input: the statement is malformed. Failure: a statement was rejected, or the connection was lost. The error for
+    /// a rejected statement contains the server's SQLSTATE and number. Earlier statements have taken effect, and the
+    /// session stays usable. After a lost connection, the session is unusable.
     pub fn query(&mut self, sql: &str) -> Result<Rows> {
         Ok(self.run(sql)?.rows)
     }
@@ -162,8 +162,8 @@ impl<P: SessionProtocol> Session<P> {
         P::collect(self, sql, &request, Outcome::default())
     }
 
-    /// Runs statements as `query` does, but only counts the rows. Each row is dropped when it is read, so no memory has
-    /// to be freed after the last one.
+    /// Runs statements as `query` does, but only counts the rows. Each row is dropped when it is read. Otherwise
+    /// freeing all rows at the end would take additional time.
     pub fn count(&mut self, sql: &str) -> Result<u64> {
         let request = self.begin(sql)?;
         let outcome = P::collect(self, sql, &request, Outcome { rows: Rows::counted(0), ..Outcome::default() })?;

@@ -1,6 +1,6 @@
 //! TLS as libpq's `sslmode` defines it. The mode `require` encrypts without authenticating the server. `verify-ca`
-//! requires a certificate from a trusted authority, and `verify-full` additionally requires that the certificate
-//! contains the right host name. Source: PostgreSQL 18 documentation, 32.19.
+//! requires a certificate from a trusted authority. `verify-full` also requires that the certificate contains the right
+//! host name. Source: PostgreSQL 18 documentation, 32.19.
 
 use std::{path::Path, sync::Arc};
 
@@ -227,9 +227,9 @@ impl ServerCertVerifier for Verifier {
             rustls::Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             ) if self.mode == Mode::VerifyCa => trusted,
-            // The certificate is self-signed and is itself in the file of roots, as PostgreSQL's documentation proposes
-            // (18.9.5). libpq accepts such a certificate, but webpki rejects it, because it is the certificate of an
-            // authority.
+            // The certificate is self-signed, and the file of roots contains this certificate itself, as PostgreSQL's
+            // documentation proposes (18.9.5). libpq accepts such a certificate. webpki rejects it, because it is the
+            // certificate of an authority.
             rustls::Error::InvalidCertificate(CertificateError::Other(_))
                 if self.roots.iter().any(|root| root.as_ref() == end_entity.as_ref()) =>
             {

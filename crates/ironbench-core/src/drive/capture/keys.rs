@@ -69,8 +69,8 @@ impl<'a> StatementKeys<'a> {
         })
     }
 
-    /// Whether the keys fit a replay with `slots` slots. Each slot must exist. Each position must be inside `text`. If
-    /// there is no text, each position must be the number of one of the `parameters` parameters.
+    /// Whether the keys are valid: every slot is below `slots`, and every position exists in the statement. A position
+    /// is an offset in `text`. Without `text`, it is the number of a parameter, at most `parameters`.
     pub fn fits(&self, slots: usize, text: Option<&[u8]>, parameters: u16) -> bool {
         let mut end = 0;
         let mut follows = |one: &Replaced| {

@@ -469,8 +469,8 @@ impl Transaction for Replayer<'_> {
         !self.connected
     }
 
-    /// The server may close an idle connection. Between two recorded sessions that makes no difference, because the
-    /// next session opens a new connection anyway.
+    /// The server may close an idle connection. Between two recorded sessions this makes no difference, because the
+    /// next session opens a new connection in any case.
     fn lost_waiting(&mut self) -> bool {
         self.connected = !self.next.is_some_and(|next| next.has(flag::OPENS));
         self.next.is_none() || !self.connected

@@ -1,5 +1,7 @@
-//! Ends sessions and cancels running statements. PostgreSQL and MySQL notice a closed socket only when they write to
-//! it. Without a cancel request, a query would continue into the next trial, and even after ironbench has ended.
+//! Ends sessions and cancels running statements.
+//!
+//! PostgreSQL and MySQL notice a closed socket only when they write to it. Without a cancel request, a query would
+//! continue to run during the next trial, and even after ironbench has ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Clients that follow no schedule: each waits in a queue until the source of jobs has work for it.
+//! Clients that follow no schedule. Each of them waits in a queue until the source of jobs has work for it.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,7 @@
-//! Handles clients that lose their connection. If possible, the client reconnects and continues. Otherwise the client
-//! ends and the others continue, as in pgbench. If that is not possible either, the trial ends.
+//! Handles clients that lose their connection.
+//!
+//! If possible, the client opens a new connection and continues. Otherwise the client ends, and the other clients
+//! continue, as in pgbench. If the other clients cannot continue, the trial ends.
 
 use std::cmp::Reverse;
 

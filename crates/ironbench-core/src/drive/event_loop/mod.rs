@@ -31,7 +31,7 @@ pub struct EventLoop<T, X> {
     /// Clients whose session ended normally. They send the protocol's closing message before their connection closes.
     in_order: Vec<usize>,
     given_up: GivenUp,
-    /// Opens new connections for clients; None if no client needs one.
+    /// Opens new connections for clients. None if no client needs one.
     reconnector: Option<Reconnector>,
 }
 

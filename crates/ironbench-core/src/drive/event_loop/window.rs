@@ -124,8 +124,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.ended.scheduled = Some(Scheduled { in_time: self.scheduled, begun: 0 });
         }
         for client in self.clients.iter() {
-            // If the client is behind schedule, one of its due jobs is in progress. This job may still end and is not
-            // included here.
+            // If the client is behind schedule, one of its due jobs is in progress. `not_begun` does not count this
+            // job, because it may still end.
             let not_begun = client.not_begun(end);
             self.ended.not_started += not_begun;
             self.recorder.never_begun(not_begun);
@@ -165,7 +165,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             self.leave(id);
             match state {
                 State::Busy => self.given_up.clients.push(id),
-                // No statement is running, so the server rolls the transaction back when the connection closes.
+                // No statement is running. The server therefore rolls the transaction back as soon as the connection
+                // closes.
                 State::Sleeping => {}
                 _ if self.start.abort.happened() => {}
                 _ => self.in_order.push(id),

@@ -1,9 +1,10 @@
 //! Runs scripts on an LDAP directory. Each command is an operation, as `wire::ldap::operation` parses it.
 //!
-//! Every operation takes effect separately, so there is no rollback. After a result code other than success, the
-//! transaction fails and its remaining commands are skipped. The client then continues with its next transaction. Only
-//! the result code `busy` leads to a retry. Operations of a pipeline are sent together and may be answered in any
-//! order.
+//! Every operation takes effect separately, so a failed transaction cannot be rolled back. If an operation does not end
+//! with success, the transaction fails and its remaining commands are skipped. The client then continues with its next
+//! transaction. A transaction is retried only after the result code `busy`.
+//!
+//! The operations of a pipeline are sent together. The server may answer them in any order.
 
 mod operations;
 mod replay;

@@ -59,9 +59,9 @@ fn is_retryable(error: &ServerError) -> bool {
     matches!(error.number, 1020 | 1205 | 1213)
 }
 
-/// Whether the server closes the connection after this error. The server is shutting down (1053), the session was
-/// killed (1927 in MariaDB, 3169 in MySQL), or the session was idle for too long (4031). Source: MySQL 8.4 Error
-/// Message Reference; MariaDB, "Error Codes".
+/// Whether the server closes the connection after this error. It does so if it is shutting down (1053), or if the
+/// session was killed (1927 in MariaDB, 3169 in MySQL) or idle for too long (4031). Source: MySQL 8.4 Error Message
+/// Reference; MariaDB, "Error Codes".
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1927 | 3169 | 4031)
 }
@@ -210,7 +210,7 @@ impl<'p> MysqlScript<'p> {
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
-        // No reply is expected before the next command. A packet that arrives now was sent by the server on its own.
+        // No reply is expected before the next command. The server has sent this packet on its own.
         match std::mem::replace(&mut self.doing, Doing::Nothing) {
             Doing::Script => {
                 if self.timed {
@@ -319,7 +319,7 @@ impl Transaction for MysqlScript<'_> {
         self.script.abandon(inside, cause, tally)
     }
 
-    /// The new session has prepared no statements.
+    /// Statements must be prepared again, because the session is new.
     fn reconnected(&mut self) {
         self.lifetime.begins();
         self.requests.forget_session();

@@ -266,7 +266,7 @@ impl Transaction for PostgresScript<'_> {
         self.script.abandon(inside, cause, tally)
     }
 
-    /// The new session has prepared no statements.
+    /// Statements must be prepared again, because the session is new.
     fn reconnected(&mut self) {
         self.lifetime.begins();
         self.requests.forget_session();

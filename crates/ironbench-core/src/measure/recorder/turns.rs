@@ -144,8 +144,8 @@ impl Recorder<'_> {
         self.counted = self.counted.plus(one);
     }
 
-    /// Discards the measurements and the time of the last turn, while the window is suspended. The turn's transactions
-    /// are then treated like warm-up transactions.
+    /// Discards what was measured in the last turn, and the time of that turn. The turn's transactions then count like
+    /// warm-up transactions. Called while the window is suspended.
     pub fn forget(&mut self) {
         if self.phase != Phase::Resting {
             return;

@@ -13,8 +13,8 @@ use crate::wire::LdapConnection;
 use crate::wire::{channel::Channel, security::Security};
 use crate::{Error, Result};
 
-/// Maximum number of SCRAM iterations. More would take longer than a second, so a server could use them to keep the
-/// client busy. OWASP's Password Storage Cheat Sheet recommends 600,000.
+/// Maximum number of SCRAM iterations. More would take longer than a second, so a server could keep the client busy
+/// with them. OWASP's Password Storage Cheat Sheet recommends 600,000.
 const MOST_ROUNDS: u32 = 1_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,7 +185,7 @@ fn scram(channel: &mut Channel<Ldap>, user: &str, password: &[u8]) -> std::resul
     if !matches!(code, code::SUCCESS | code::SASL_BIND_IN_PROGRESS) {
         return bound(&body);
     }
-    // A server that skips its half of SCRAM has not proved that it knows the password, and may be an impostor.
+    // A server may skip its half of SCRAM. It has then not proved that it knows the password, and may be an impostor.
     if said.split(|byte| *byte == b',').next() != Some(proven.as_bytes()) {
         return Err(unproven().into());
     }

@@ -59,7 +59,7 @@ pub fn next<'a>(input: &mut &'a [u8]) -> Result<Option<Message<'a>>, Malformed> 
     let mut reader = Reader(body);
     let id = reader.number(tag::INTEGER)?;
     let (tag, body) = reader.element()?;
-    // Controls may follow; ironbench requests none.
+    // Controls may follow, although ironbench requests none. They are skipped.
     *input = &input[start + length..];
     Ok(Some(Message { id, tag, body }))
 }

@@ -43,8 +43,8 @@ impl SessionProtocol for Ldap {
         Ok(operation)
     }
 
-    /// Returns the entries of a search: the DN and then the attributes requested by name. Also returns how many entries
-    /// the operation found or changed.
+    /// Reads the reply to an operation. The rows are the entries of a search. A row contains the DN and the attributes
+    /// requested by name. Also returns how many entries the operation found or changed.
     fn collect(
         session: &mut Session<Self>,
         line: &str,
@@ -257,7 +257,7 @@ mod tests {
         let (client, mut server) = UnixStream::pair().unwrap();
         let channel = Channel::new(Pipe::new(client.into(), None));
         let mut session = Session::<Ldap> { channel, connector, state: (), lost: false };
-        // The server is unavailable (code 52): a notice of disconnection.
+        // A notice of disconnection, because the server is unavailable (code 52).
         server.write_all(&[0x30, 12, 2, 1, 0, op::EXTENDED_ANSWER, 7, 10, 1, 52, 4, 0, 4, 0]).unwrap();
         let error = session.query("delete cn=a").unwrap_err();
         assert!(error.cause.starts_with("the server ended the connection: "), "{error}");

@@ -8,8 +8,8 @@ use crate::wire::session::{Outcome, Session, SessionProtocol};
 use crate::wire::words::subject;
 use crate::{Error, Result};
 
-/// Approximate size of the packets. It is large enough to make the cost of system calls and packets negligible, and
-/// small enough for the second-level cache.
+/// Approximate size of the packets. With larger packets, the data no longer fit into the second-level cache. With
+/// smaller packets, the cost of system calls and packets is not negligible.
 const FRAME: usize = 64 * 1024;
 
 /// A LOAD DATA in progress. If it is dropped before [`CopyIn::finish`], the connection is closed. Otherwise the server

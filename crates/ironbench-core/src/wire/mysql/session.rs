@@ -28,7 +28,7 @@ impl SessionProtocol for Mysql {
 
     /// Accepts only the error with which the server ends the session.
     fn take_unasked(session: &mut Session<Self>) -> std::result::Result<(), Fault> {
-        // If the server has closed the connection by now, sending detects that.
+        // A closed connection is no error here, because sending the next request detects it.
         session.channel.receive_any()?;
         if session.channel.unread().is_empty() {
             return Ok(());
@@ -149,9 +149,8 @@ impl Session<Mysql> {
     }
 }
 
-/// Whether the server closes the connection after this error.
-/// The server is shutting down (1053), the packet was too large (1153) or out of order (1156),
-/// or the connection was killed (1927) or idle for too long (4031).
+/// Whether the server closes the connection after this error. It does so if it is shutting down (1053), if a packet was
+/// too large (1153) or out of order (1156), or if the connection was killed (1927) or idle for too long (4031).
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1153 | 1156 | 1927 | 4031)
 }

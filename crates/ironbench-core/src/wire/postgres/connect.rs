@@ -138,8 +138,8 @@ impl ServerProtocol for Postgres {
         match channel.read_byte()? {
             b'S' => Ok(TlsAnswer::Accepted),
             b'N' => Ok(TlsAnswer::Refused(String::new())),
-            // The server sent an error instead of an answer. The text is unauthenticated and must not be shown to users
-            // (CVE-2024-10977).
+            // The server sent an error instead of an answer. The text was sent before authentication and must not be
+            // shown to users (CVE-2024-10977).
             b'E' => Err(Error::failure(connector.server(), "the server answered the TLS request with an error")
                 .hint("see the server's log")
                 .into()),

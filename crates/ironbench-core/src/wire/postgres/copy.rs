@@ -7,8 +7,8 @@ use super::{
 use crate::wire::session::{Outcome, Session, SessionProtocol};
 use crate::{Error, Result};
 
-/// Approximate size of the CopyData messages. It is large enough to make the cost of system calls and messages
-/// negligible, and small enough for the second-level cache.
+/// Approximate size of the CopyData messages. With larger messages, the data no longer fit into the second-level cache.
+/// With smaller messages, the cost of system calls and messages is not negligible.
 const FRAME: usize = 64 * 1024;
 
 /// A COPY in progress. If it is dropped before [`CopyIn::finish`], the server rolls the COPY back.
@@ -73,8 +73,8 @@ impl<'a> CopyIn<'a> {
         self.open = false;
         frontend::copy_done(&mut self.session.channel.output);
         let sent = self.session.channel.flush();
-        // A server that rejected the data may have closed the connection.
-        // The server's error takes precedence over the broken pipe.
+        // A server that rejected the data may have closed the connection. Its error is returned instead of the broken
+        // pipe.
         match self.collect() {
             Ok(outcome) => sent.map(|()| outcome.affected).map_err(|error| self.session.lose(error.into(), &self.sql)),
             Err(error) => Err(error),
@@ -116,7 +116,7 @@ impl Drop for CopyIn<'_> {
     fn drop(&mut self) {
         if self.open {
             frontend::copy_fail(&mut self.session.channel.output, "stopped by the client");
-            // Errors are ignored here: the session's next statement reports them.
+            // Errors are ignored here, because the session's next statement reports them.
             let _ = self.session.channel.flush();
             let _ = self.collect();
         }

@@ -67,8 +67,8 @@ impl Drop for Shared {
 impl Client {
     /// Connects to an existing file. `statements` is the number of SQL commands in the program.
     ///
-    /// SQLite waits up to 5 s for another writer, unless a pragma sets another `busy_timeout`. When `give_up` is set,
-    /// the client's current and later statements and waits are interrupted.
+    /// SQLite waits up to 5 s for another writer, unless a pragma sets another `busy_timeout`. Setting `give_up`
+    /// interrupts the client's statements and waits, both the current one and all later ones.
     pub fn open(path: &str, pragmas: &[String], statements: usize, give_up: Arc<AtomicBool>) -> Result<Self> {
         let connection = connect(path, pragmas, OpenFlags::empty())?;
         let connection =

@@ -1,7 +1,7 @@
 //! The epoll transport, with non-blocking sockets in one epoll instance. It works on every Linux and supports TLS.
 //!
 //! Sockets are registered once, edge-triggered (epoll(7), "Level-triggered and edge-triggered"). A transaction thus
-//! costs write, epoll_wait and read, and no epoll_ctl.
+//! costs the calls write, epoll_wait and read, and needs no epoll_ctl.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -168,7 +168,8 @@ impl Transport for Epoll {
     }
 
     fn receive(&mut self, _client: usize) {
-        // Nothing to do: every event is handled by reading all bytes, and later events arrive without a request.
+        // Nothing has to be done. Every event is handled by reading all bytes, and later events are reported without a
+        // request.
     }
 
     fn farewell(&mut self, client: usize) {

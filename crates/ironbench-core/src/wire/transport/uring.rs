@@ -1,11 +1,13 @@
 //! The io_uring transport, with one ring per thread. A round of the loop is one system call, however many clients it
 //! serves.
 //!
-//! Every client has one multishot receive, armed for the whole trial, which gets a buffer when something arrives. A
-//! message takes one entry: a send without a completion event. Sends and receives are independent, so that client and
-//! server cannot block each other over a long message. Only this thread submits entries (`IORING_SETUP_SINGLE_ISSUER`).
-//! Completions are processed only while the thread waits (`IORING_SETUP_DEFER_TASKRUN`, Linux 6.1). With an older
-//! kernel, epoll is used. Sources: io_uring_setup(2), io_uring_enter(2), io_uring_prep_recv_multishot(3).
+//! Every client has one multishot receive, which is armed for the whole trial. It gets a buffer when something arrives.
+//! A message takes one entry of the submission queue: a send without a completion event. Sends and receives are
+//! independent, so client and server cannot block each other over a long message.
+//!
+//! Only this thread submits entries (`IORING_SETUP_SINGLE_ISSUER`). Completions are processed only while the thread
+//! waits (`IORING_SETUP_DEFER_TASKRUN`, Linux 6.1). With an older kernel, epoll is used. Sources: io_uring_setup(2),
+//! io_uring_enter(2), io_uring_prep_recv_multishot(3).
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -187,7 +189,7 @@ impl Uring {
                 Some(Arrival::Bytes(id))
             }
             error => match -error {
-                // All buffers are in use in this round. They are free again by the time this entry is submitted.
+                // All buffers were in use. They are free again when this entry is submitted.
                 errno @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
                     self.rearms += u64::from(errno == libc::ENOBUFS);
                     self.arm(id);
@@ -306,8 +308,8 @@ impl Transport for Uring {
         match self.enter.call(self.queued, until.saturating_sub(now)) {
             Ok(submitted) => self.queued -= submitted,
             Err(error) => match error.raw_os_error() {
-                // The wait ended by a timeout or a signal, or there are completions to process first. The queue may
-                // have been submitted in part.
+                // A timeout or a signal ended the wait, or completions must be processed first. Only a part of the
+                // queue may have been submitted.
                 Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => {
                     self.queued = self.ring.submission().len() as u32;
                 }
@@ -342,7 +344,8 @@ impl Transport for Uring {
             }
             self.left(id);
             match -entry.result() {
-                // The server's last message must still be read. The receive also reports the error.
+                // This error is not reported here, because the server's last message must still be read. The receive
+                // reports the error too.
                 libc::EPIPE | libc::ECONNRESET | libc::ECANCELED => {}
                 errno if errno > 0 => return Some(Arrival::Lost(id, io::Error::from_raw_os_error(errno))),
                 _ if operation == SHIP => return Some(Arrival::Shipped(id)),
