@@ -22,8 +22,8 @@ from ironbench.study.subjects import (
 
 
 def effects_of(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -> list[Effect]:
-    """Returns the effects of findings. Findings with verdicts come first; within both groups, the order is that of the
-    lab's comparisons."""
+    """Returns the effects of findings. Findings with verdicts come before findings without. Each of these two groups is
+    in the order of the lab's comparisons."""
     order = {pair: place for place, pair in enumerate(lab.comparisons)}
     pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
     names = contrasts(lab, pairs)
@@ -34,8 +34,8 @@ def effects_of(lab: Lab, findings: Sequence[Finding], records: Sequence[Record])
 
 
 def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> Effect:
-    """Returns the effect of a finding: marks sides with emulated storage, and adds notes on settings with which only
-    one side can lose data."""
+    """Returns the effect of a finding. If storage was emulated, the name of the side is marked. Settings with which
+    only one side can lose data are noted."""
     sides = [[one for one in records if one.cell.name == name] for name in (finding.cell, finding.baseline)]
     cell, baseline = (
         replace(side, emulated=needs_mark(side.name, own))
@@ -50,19 +50,20 @@ def _effect(finding: Finding, contrast: Contrast, records: Sequence[Record]) -> 
         (side, sum(any(one.code == EMULATION_LIMIT for one in record.warnings) for record in used), len(used))
         for side, own, faster in zip((cell, baseline), sides, (Conclusion.FASTER, Conclusion.SLOWER), strict=True)
         if (used := [record for record in own if record.status.comparable])
-        # If the faster side is the one that emulation slows down, the real difference is even larger.
+        # No note is needed if emulation slows down the faster side, because the real difference is then even larger.
         and finding.conclusion not in (faster, Conclusion.EQUIVALENT)
     ]
     return Effect(finding, whole, tuple(only), tuple(one for one in limited if one[1]))
 
 
 def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Effect, ...]:
-    """Returns the findings that compare configuration `b` with baseline `a`, even if the lab declares the opposite
-    direction. The lab's metric is first. If no comparison or claim declares the pair, it was chosen after seeing the
-    data, so its findings have no verdict.
+    """Returns the findings that compare configuration `b` with baseline `a`. The lab may declare the pair in the
+    opposite direction. The lab's metric is first. If no comparison or claim of the lab declares the pair, the user
+    chose it after seeing the data, so its findings have no verdict.
     """
     pair, other = (b, a), (a, b)
-    # An inverted comparison has the same p value and the inverted interval, so Holm's correction is unchanged.
+    # If a comparison is inverted, its interval is inverted and its p value stays the same. Holm's correction is
+    # therefore unchanged.
     turned = tuple(pair if one == other else one for one in lab.comparisons)
     claims = tuple(
         replace(claim, cells=pair if {one, two} == {a, b} else (one, two))

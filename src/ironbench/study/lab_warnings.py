@@ -53,14 +53,14 @@ def _of_percentiles(settled: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def _of_duet(settled: Sequence[Record]) -> tuple[Note, ...]:
-    """Returns a note if each system ran on half of the cores (a duet), because absolute values then do not apply to the
-    whole machine."""
+    """Returns a note if each system ran on half of the cores (a duet). Absolute values then do not apply to the whole
+    machine."""
     return (note("half-of-cores"),) if any(one.method == DUET for one in settled) else ()
 
 
 def _of_order(lab: Lab) -> tuple[Note, ...]:
-    """Returns a note if the order of trials was fixed, because only a random order makes tests valid (Fisher, The
-    Design of Experiments, 1935, ch. IV)."""
+    """Returns a note if the order of trials was fixed. Tests are valid only if the order is random (Fisher, The Design
+    of Experiments, 1935, ch. IV)."""
     if lab.method.order != "fixed":
         return ()
     by_slices = SLICES if lab.method.slice_s is not None else TRIALS
@@ -78,8 +78,8 @@ def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
 
 
 def _of_comparisons(compared: Sequence[Contrast], one: Note) -> Note:
-    """Adds the affected comparisons to a note. `comparisons` contains the parts of their names, because a joined name
-    cannot be split again: a name in the lab file may contain the joining words."""
+    """Adds the affected comparisons to a note. `comparisons` contains each name as separate parts. A joined name could
+    not be split again, because names in the lab file may contain the words with which the parts are joined."""
     parts = tuple((known.cell, known.baseline, known.where) for known in compared)
     return note("of-subjects", subjects=tuple(known.name for known in compared), comparisons=parts, note=one)
 
@@ -93,8 +93,8 @@ def _of_times(cells: Sequence[CellResults]) -> tuple[Note, ...]:
 
 
 def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline], archive: Archive) -> tuple[Note, ...]:
-    """Returns a note if configurations with different data devices were compared although none of them read much from
-    its device."""
+    """Returns a note if configurations store data on different devices, but none of them read much from its device. The
+    comparison then shows little about the devices."""
     devices = {_data_device(cell.usable[0], archive) for cell in cells if cell.usable} - {""}
     known = [baselines[cell.name] for cell in cells if cell.usable]
     if len(devices) < 2 or not all(one.cached for one in known):
@@ -103,8 +103,8 @@ def _of_reads(cells: Sequence[CellResults], baselines: Mapping[str, Baseline], a
 
 
 def _data_device(record: Record, archive: Archive) -> str:
-    """Returns the name of the device that stores the data; "" if unknown. The directory is not part of the name,
-    because each version of an engine has its own data directory, usually on the same device."""
+    """Returns the name of the device that stores the data. Returns an empty text if it is unknown. The name does not
+    contain the directory, because each version of an engine has its own data directory, usually on the same device."""
     if (emulated := record.system.layout.device_of("data")) is not None:
         return f"emulated {emulated.model}"
     return next(iter(stored_on(record, "data", archive.machine(machine_of(record)))), "")

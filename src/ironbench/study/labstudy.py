@@ -71,7 +71,7 @@ def lab_study(
     settled = settling(records)
     stage = look or max((record.stage for record in records), default=1)
     results = findings(records, lab, stage)
-    # Later stages run only if the findings after this stage do not end the lab.
+    # Trials of later stages are not due yet. They run only if the findings after this stage do not end the lab.
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = progress.missing(due, records)
     at_rates = {setup.cell.name for setup in lab.rated}
@@ -141,7 +141,7 @@ def lab_study(
 
 
 def _with_configurations(lab: Lab, record: Record) -> Record:
-    """Returns the record, in whose causes names of configurations are replaced by `Configuration` objects."""
+    """Replaces the names of configurations in the record's causes with `Configuration` objects."""
 
     def with_configuration(cause: Note) -> Note:
         name = cause.values.get("system")
@@ -154,8 +154,8 @@ def _with_configurations(lab: Lab, record: Record) -> Record:
 
 
 def settling(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Selects one record for each configuration and block: the first comparable attempt, or else the last attempt.
-    Records are in order of start.
+    """Selects one record for each configuration and block. It is the first comparable attempt, or the last attempt if
+    none is comparable. The selected records are in order of start.
     """
     settled = [progress.first_usable(attempts) or attempts[-1] for attempts in by_place(records).values()]
     return tuple(sorted(settled, key=lambda record: (record.block, record.started_at)))

@@ -1,4 +1,6 @@
-"""Compares two systems in each workload that both were measured with: at their peaks, and at each number of clients."""
+"""Compares two systems in each workload with which both were measured. They are compared at their peaks and at equal
+numbers of clients.
+"""
 
 from __future__ import annotations
 
@@ -36,13 +38,13 @@ class WorkLead:
 
     work: str
     curves: tuple[ThroughputCurve, ThroughputCurve]
-    """Curves of both systems. The trials that measure a peak differ from the trials that chose it: confirmation trials
-    after a sweep, or trials of other blocks in a lab."""
+    """Curves of both systems. The trials that measure a peak are not the trials that chose it. They are confirmation
+    trials after a sweep, or trials of other blocks in a lab."""
     peaks: ConfigurationComparison | None
-    """Comparison of the peaks, or of both systems at the declared rate; None if a side has neither. For open loops,
-    throughput and the response times at a rate that was not sustained are left out."""
+    """Comparison of the peaks, or of both systems at the declared rate. None if a side has neither. For open loops,
+    throughput is left out. Response times are also left out if the rate was not sustained."""
     by_clients: tuple[tuple[int, ComparedMetric], ...]
-    """Throughput at each number of clients with which both systems were measured in a closed loop; empty for work whose
+    """Throughput at each number of clients with which both systems were measured in a closed loop. Empty for work whose
     result is not a throughput."""
 
     @property
@@ -52,13 +54,13 @@ class WorkLead:
 
     @property
     def rates(self) -> tuple[Rate, Rate] | None:
-        """For open loops: both rates, and whether they were sustained."""
+        """Rates of both systems in an open loop, and whether they were sustained."""
         a, b = (one.rate for one in self.curves)
         return (a, b) if a and b else None
 
     @property
     def confirmed(self) -> bool:
-        """Whether the trials that report the peaks differ from the trials that chose them."""
+        """Whether the peaks were measured by other trials than those that chose them."""
         peaks = [one.peak for one in self.curves if one.peak]
         return self.rates is not None or (len(peaks) == 2 and all(one.confirmed for one in peaks))
 
@@ -80,20 +82,20 @@ class Leads:
     works: tuple[WorkLead, ...]
     cores: tuple[int | None, int | None]
     hertz_ratio: float | None
-    """Clock frequency of B divided by A's; 1 on the same machine; None if the two frequencies are not of the same
-    kind."""
+    """Clock frequency of B divided by the clock frequency of A. 1 if both ran on the same machine. None if the two
+    frequencies are not of the same kind."""
     hertz_kind: str
-    """Kind of the frequencies: `highest` (from the kernel) or `nominal` (from the processor's name); empty if unknown
+    """Kind of the frequencies: `highest` (from the kernel) or `nominal` (from the processor's name). Empty if unknown
     or on the same machine."""
     differences: tuple[Difference, ...]
-    """Differences in machines, engines, settings, layouts, versions and load, in the work that both were measured
-    with."""
+    """Differences in machines, engines, settings, layouts, versions and load. Only work with which both systems were
+    measured counts."""
     cautions: tuple[Note, ...]
     """Notes on flagged trials at the peaks."""
     derived: tuple[str, ...]
     """Statements that must accompany results of these workloads."""
     apart: tuple[Note, ...]
-    """Notes on work that only one system was measured with, or only with a different version of ironbench."""
+    """Notes on work with which only one system was measured, or both with different versions of ironbench."""
     in_turns: bool
     """Whether both are configurations of one lab that were measured in the same blocks."""
 
@@ -202,7 +204,7 @@ def trials_of(side: ThroughputCurve, clients: int) -> list[Record]:
 
 
 def _curve(subject: Subject) -> ThroughputCurve:
-    """Returns the curve. If possible, the trials that measure its peak differ from the trials that chose it."""
+    """Returns the curve. If possible, the trials that measure its peak are not the trials that chose it."""
     result = curve(subject)
     if result.peak is None or result.peak.confirmed:
         return result
@@ -224,8 +226,8 @@ def _suspicions(work: WorkLead) -> list[Note]:
 
 
 def _names(records: Sequence[Record]) -> dict[str, str]:
-    """Returns the name of each work by the work's key. Work with equal contents has equal names, and work with
-    different contents has different names."""
+    """Returns the name of each work by the work's key. Two kinds of work have the same name only if their contents are
+    equal."""
     known: list[tuple[Choice, str]] = []
     names: dict[str, str] = {}
     for record in records:
@@ -302,11 +304,11 @@ def _cores(pair: tuple[Record, Record], machines: Sequence[Mapping[str, Any]]) -
 
 
 def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, str]:
-    """Returns the ratio of the highest frequencies if the kernel reports both, and otherwise of the nominal frequencies
-    in the processors' names.
+    """Returns the ratio of the clock frequencies and their kind. If the kernel reports the highest frequency of both
+    machines, these are used. Otherwise, the nominal frequencies in the processors' names are used.
 
-    The two kinds are never mixed: virtual machines rarely see the highest frequency, and the nominal frequency is
-    lower.
+    A highest frequency is never compared with a nominal frequency, which is lower. Virtual machines rarely see the
+    highest frequency.
     """
     highest = [machine.get("cpu", {}).get("max_hz") for machine in (a, b)]
     if all(highest):
@@ -318,14 +320,14 @@ def _hertz(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[float | None, st
 
 
 _MOST_FACTS = 3
-"""Maximum number of differing facts that are named if systems have the same label."""
+"""If systems have the same label, at most this many differing facts are named."""
 
 
 def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive: Archive) -> None:
-    """Checks that a side is one system on one machine. Raises InputError for trials of two machines, and for trials of
-    one work from two systems or under two kinds of load.
+    """Checks that the trials of a side are of one system on one machine. Raises InputError if they are of two machines.
+    Also raises InputError if the trials of one work are of two systems or have two kinds of load.
 
-    `works`: the side's trials by work.
+    `works`: the trials of the side, grouped by work.
     """
     trials = [record for group in works.values() for record in group]
     of = machines_among(trials)
@@ -365,8 +367,8 @@ def require_one_system(name: str, works: Mapping[str, Sequence[Record]], archive
 
 
 def _first_facts(two: Sequence[Record], archive: Archive, prefixes: tuple[str, ...]) -> str:
-    """Describes the first differences between the two systems in facts with these prefixes, in parentheses. Returns an
-    empty text if there is none."""
+    """Describes in parentheses the first differences between the two systems. Only facts with these prefixes count.
+    Returns an empty text if there are no differences."""
     known = [facts(record, archive) for record in two]
     rows = [row for row in differing(known) if row.startswith(prefixes)]
     words = "; ".join(

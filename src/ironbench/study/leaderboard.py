@@ -38,8 +38,8 @@ class RankedResult:
     """A result in a ranking."""
 
     rank: int
-    """Best possible rank according to the confidence intervals: one plus the number of results that are significantly
-    better."""
+    """Best possible rank according to the confidence intervals. It is one plus the number of results that are
+    significantly better."""
     system: str
     processor: str
     sockets: int | None
@@ -48,24 +48,24 @@ class RankedResult:
     per_core: float | None
     per_socket: float | None
     per_currency: float | None
-    """Score per 1,000 units of licence cost; None if no licence was selected."""
+    """Score per 1,000 units of licence cost. None if no licence was selected."""
     other: Mapping[str, str]
     """Further columns of a published result."""
     estimate: bool = False
     """Whether the licence price is an estimate."""
     cautions: tuple[Note, ...] = ()
-    """Reasons why the score may not be reached within the licence's limits."""
+    """Limits of the licence with which the system may not reach the score."""
     worst_rank: int = 0
-    """Worst possible rank according to the confidence interval; equal to `rank` if the rank is certain."""
+    """Worst possible rank according to the confidence intervals. Equal to `rank` if the rank is certain."""
     bounds: CostRange | None = None
-    """95% confidence interval of the score (`summarise.repeats`); None for a published score."""
+    """95% confidence interval of the score (`summarise.repeats`). None for a published score."""
     runs: int = 0
-    """Number of own runs behind the score."""
+    """Number of own runs from which the score was computed."""
     trials: int = 0
-    """Number of own trials behind the score."""
+    """Number of own trials from which the score was computed."""
     clients: int | None = None
     basis: Note | None = None
-    """The trials behind an own result."""
+    """Description of the trials from which an own result was computed."""
     failed: float | None = None
     """Highest fraction of failed transactions among the trials; None if not counted."""
     pinned_to: tuple[int, ...] = ()
@@ -79,8 +79,8 @@ class RankedResult:
         return self.bounds.times(value / self.score)
 
     def reach(self, sort: str) -> tuple[float, float]:
-        """Returns the confidence interval of the value by which results are ranked. Without an interval, both bounds
-        equal the value."""
+        """Returns the confidence interval of the value by which results are ranked. If the value has no interval, both
+        bounds equal the value."""
         value = -self.by(sort)[0]
         known = self.range(value) if sort in ("score", *PER) and value else None
         return (known.low, known.high) if known else (value, value)
@@ -132,7 +132,7 @@ def peaks(rows: Sequence[Listed]) -> list[str]:
 
 
 def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
-    """Returns, for each label, the reason why none of the label's trials can be ranked."""
+    """Returns the labels none of whose trials can be ranked, each with the reason."""
     labels: dict[str, list[Listed]] = {}
     for row in rows:
         if row.purpose not in AUXILIARY:
@@ -151,8 +151,8 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
 
 
 def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, Note]]:
-    """Returns the trials with a constant number of clients, and the labels of the systems that have no such trials,
-    with the reason."""
+    """Returns the trials with a constant number of clients. Some systems have no such trials. Their labels are also
+    returned, each with the reason."""
     kept = [record for record in records if record.cell.load.curve is None]
     ranked = {record.system.label for record in kept}
     along = dict.fromkeys(record.system.label for record in records if record.system.label not in ranked)
@@ -164,8 +164,8 @@ def _measured(row: Listed) -> bool:
 
 
 def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
-    """Selects trials as `curve` does: from the last confirmation's number of clients, or else from the fewest clients
-    at the highest throughput."""
+    """Selects the trials at the peak as `curve` does. If there are confirmation trials, the last of them determines the
+    number of clients. Otherwise, it is the fewest clients whose throughput is indistinguishable from the highest."""
     candidates = [row for row in rows if row.purpose == Purpose.CONFIRMATION]
     if candidates:
         best = candidates[-1].clients
@@ -175,8 +175,8 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
             by_clients.setdefault(row.clients, []).append(row.throughput or 0.0)
         best = alike(by_clients)[0]
     kept = [row for row in candidates if row.clients == best]
-    # One trial with another number of clients is kept, so that the peak is marked as chosen among several and not
-    # confirmed.
+    # One trial with another number of clients is kept. It shows that the peak was chosen among several numbers of
+    # clients and was not confirmed.
     others = [row for row in candidates if row.clients != best and row.purpose != Purpose.CONFIRMATION]
     return [*kept, *sorted(others, key=lambda row: row.throughput or 0.0)[:1]]
 
@@ -232,10 +232,10 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
     cores, sockets = usable_cores(record, machine_cores(machine)), cpu.get("sockets")
     failed = [one.metrics["failed_fraction"] for one in peak.trials if "failed_fraction" in one.metrics]
     if held and sockets != 1:
-        sockets = None  # the record does not contain which sockets the CPUs belong to
+        sockets = None  # the record does not contain on which sockets the CPUs are
     model = str(cpu.get("model", ""))
-    # An unknown number of sockets is at least 1, and at most the machine's number of sockets or cores, whichever is
-    # smaller. If the cost is the same for both bounds, the cost is known.
+    # If the number of sockets is unknown, its bounds are 1 and the smaller of the machine's number of sockets and
+    # number of cores. If both bounds give the same cost, the cost is known.
     counts = (sockets,) if sockets else (1, min(cpu.get("sockets") or cores or 1, cores or 1))
     bills = [_licences(subject.name, model, count, cores, sheet, licence) for count in counts] if cores else []
     paid = bills[0] if len({one.total for one in bills if one}) == 1 else None

@@ -1,8 +1,9 @@
-"""A stopping rule with a fixed error rate: interim analyses are declared in advance and share alpha.
+"""A stopping rule with a fixed error rate. Interim analyses are declared in advance, and alpha is divided among them.
 
 `ironbench.stats.multiplicity` computes the alpha that each interim analysis may spend. If a user adds a stage after
-seeing the findings, no alpha is left. The stage therefore starts a new round, which has a separate alpha of 5% and is
-judged only by its own blocks. Such a round is a replication, and not another interim analysis of the same blocks.
+seeing the findings, no alpha is left. The stage therefore starts a new round with a separate alpha of 5%. Only the
+blocks of the round itself are judged, so the round is a replication and not another interim analysis of the same
+blocks.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ class InterimAnalysis:
     """Number of analyses that were declared for the round."""
     first_stage: int
     last_stage: int
-    """First and last stage whose blocks are analysed."""
+    """Last stage whose blocks are analysed; `first_stage` is the first."""
     planned: tuple[int, ...]
     """Cumulative number of blocks after each analysis of the round."""
     round: int = 1
 
     def level(self, share: float, sides: int) -> float:
-        """Returns the nominal alpha of a test at this analysis, if all analyses of the round together may spend
-        `share`. If it is 0, this analysis cannot give a verdict. `sides`: 1 for a one-sided test, 2 for a two-sided
-        test."""
+        """Returns the nominal alpha of a test at this analysis. All analyses of the round together may spend `share`.
+        If the returned alpha is 0, this analysis cannot give a verdict. `sides`: 1 for a one-sided test, 2 for a
+        two-sided test."""
         return levels(share, self.planned, sides)[self.number - 1]
 
     @property
@@ -61,13 +62,14 @@ def at(method: Method, look: int) -> InterimAnalysis:
 
 
 def earlier(method: Method, look: int) -> tuple[int, ...]:
-    """Returns the last stage of each round before the round of stage `look`."""
+    """Returns the last stage of every earlier round, that is, of every round before the one that contains stage
+    `look`."""
     return tuple(stage.number - 1 for stage in method.stages if stage.added and stage.number <= look)
 
 
 def should_stop(findings: Sequence[Finding], look: int, looks: int) -> bool:
-    """Returns whether to stop after analysis `look` of `looks`, because it was the last analysis or every declared
-    comparison has a verdict."""
+    """Returns whether to stop after analysis `look` of `looks`. A lab stops after its last analysis, or when every
+    declared comparison has a verdict."""
     if look >= looks:
         return True
     declared = [finding for finding in findings if finding.decides]

@@ -1,14 +1,14 @@
 """Searches for the best number of clients or the best rate. The functions are pure: they compute the next point, or the
 result, from the trials so far.
 
-It is assumed that throughput rises with the load, levels off, and then stays constant or falls, and that limits (a
-percentile, CPU) are exceeded above some load. The search first doubles the load step by step (the ladder) and then
-repeats these points in descending order, so that a steady drift cancels out. It then halves the gaps around the best
-point within the limits, on a logarithmic scale, until they are small. This is a bisection if a limit ends the range,
-and otherwise a bracketing search for the maximum (Kiefer, Proc. AMS 4, 1953, but without golden sections, because noise
-requires repeated points). Points that decide the result are repeated until they differ significantly or are known well
-enough, with one variance for all points on the logarithmic scale (pooled variance: Snedecor and Cochran, "Statistical
-Methods", section 6.8).
+Two assumptions are made. Throughput rises with the load, levels off, and then stays constant or falls. A limit, for
+example of a percentile or of CPU time, is exceeded above some load. The search first doubles the load step by step (the
+ladder). It then repeats these points in descending order, so that a steady drift cancels out. It then halves the gaps
+around the best point within the limits, on a logarithmic scale, until they are small. If a limit ends the range, this
+is a bisection. Otherwise, it is a bracketing search for the maximum (Kiefer, Proc. AMS 4, 1953, but without golden
+sections, because noise requires repeated points). Points that decide the result are repeated until they differ
+significantly or are known well enough. One variance on the logarithmic scale is estimated for all points (pooled
+variance: Snedecor and Cochran, "Statistical Methods", section 6.8).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from ironbench.stats.intervals import t_quantile
 
 _LEVEL = 0.95
 _FAR_OVER = 1.5
-"""Factor by which a single trial must exceed a limit so that the search tries no higher load."""
+"""If a single trial exceeds a limit by this factor, the search tries no higher load."""
 _COLLAPSED = 0.5
-"""If the throughput of two consecutive points is below this fraction of the best, the search also tries no higher
-load."""
+"""The search also tries no higher load if the throughput of two consecutive points is below this fraction of the best
+throughput."""
 RATE = "rate"
 """Value of `SearchResult.ended_by` for a rate that was not sustained."""
 FAILED = "failed"
 """Value of `Refused.by` for a load whose confirmation trial failed."""
 _LEAST = 1e-12
 _LOW = 0.1
-"""Values below this fraction of a limit count as equal. Logarithms of values near zero differ enormously, so an
-occasional value near zero would leave every point undecided.
+"""All values below this fraction of a limit count as equal. Otherwise, a single value near zero would leave every point
+undecided, because the logarithms of values near zero differ enormously.
 """
 
 
@@ -46,7 +46,7 @@ class Observed:
 
     point: int
     throughput: float
-    """Transactions per second; 0 if the system failed at this point."""
+    """Transactions per second. 0 if the system failed at this point."""
     limited: tuple[float, ...] = ()
     """Values of the metrics that have a limit, in the order of the limits."""
     behind: bool = False
@@ -69,7 +69,8 @@ class Refused:
     by: str
     """The cause: the limit's metric, `RATE` or `FAILED`."""
     value: float
-    """The highest value of the metric that exceeded its limit, or the lowest completed rate; 0 for a failed trial."""
+    """The highest value of the metric that exceeded its limit. If the rate was not sustained, the lowest completed
+    rate. 0 for a failed trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Doubt:
     percentiles: tuple[tuple[float, int], ...]
     """For each percentile, the number of transactions that it needs."""
     duration_s: float
-    """Length of a trial with enough transactions, in seconds; 0 if unknown."""
+    """Length in seconds of a trial that would have enough transactions. 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +97,22 @@ class SearchResult:
     alike: tuple[int, int]
     """Lowest and highest measured point within the limits whose throughput is indistinguishable from the best."""
     ended_by: str
-    """Why no higher load is better: the metric of a limit that is exceeded, `rate` if the rate was not sustained, or
-    `range` if `point` is the highest load of the search. Empty if throughput levels off."""
+    """Why the search chose no higher load. If a higher load exceeds a limit, the limit's metric. If a higher rate was
+    not sustained, `rate`. If `point` is the highest load of the search, `range`. Empty if throughput levels off."""
     ended_at: int
-    """Lowest load above `point` that exceeds the limit, or the lowest load of the search if even that load exceeds a
-    limit or cannot be measured; 0 if there is no such load."""
+    """Lowest load above `point` that exceeds the limit. If even the lowest load of the search exceeds a limit or cannot
+    be measured, this load. 0 if there is no such load."""
     trials: int
     tried: tuple[int, ...] = ()
     """Measured points in ascending order."""
     surely: bool = True
-    """For a search without a result: whether the lowest load significantly exceeds a limit."""
+    """If the search has no result, whether the lowest load significantly exceeds a limit."""
     doubt: Doubt | None = None
-    """Percentiles that cannot be compared with their limits at `point` or `ended_at`, because there are too few
-    transactions; None if there are none."""
+    """Percentiles for which `point` or `ended_at` has too few transactions, so that they cannot be compared with their
+    limits. None if there are none."""
     confirmations: int = 0
-    """Number of confirmation trials at `point`, each of which sustained the rate and met every limit; 0 if there are
-    none yet, and in a lab."""
+    """Number of confirmation trials at `point`. Each of them sustained the rate and met every limit. 0 if there are
+    none yet. Labs have no confirmation trials."""
     completed: float = 0.0
     """Median throughput of the confirmation trials, as in the table of target rates."""
     measured: tuple[tuple[str, float], ...] = ()
@@ -125,7 +126,7 @@ class SearchResult:
 
     @property
     def inconclusive(self) -> bool:
-        """Whether it is unknown if any load is within the limits."""
+        """Whether a load within the limits may exist although the search has no result."""
         return self.point is None and (self.unconfirmed or not self.surely or self.doubt is not None)
 
     @property
@@ -177,12 +178,12 @@ def expected_trials(search: Search) -> int:
 
 
 _POINTS_BETWEEN = 2
-"""Number of bisections, because the search narrows the range on both sides of the best load."""
+"""The search makes two bisections: one below the best load and one above it."""
 
 
 def most_trials(search: Search) -> int:
-    """Returns the maximum number of trials of a search, without confirmations. It assumes that every step of the ladder
-    and of both bisections is repeated as often as a load may be."""
+    """Returns the maximum number of trials of a search, without confirmations. It assumes that every load of the ladder
+    and of both bisections is measured as often as the search permits."""
     points = search.high - search.low + 1
     if search.resolution > 1:
         halvings = max(0, math.ceil(math.log2(math.log(2) / math.log(search.resolution))))
@@ -191,11 +192,12 @@ def most_trials(search: Search) -> int:
 
 
 def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchResult:
-    """Returns the next load, or the result. The same trials always give the same return value."""
+    """Returns the next load to measure. If the search has ended, returns its result. The same trials always give the
+    same return value."""
     seen = _Seen(search, trials)
     lowest = seen.by.get(search.low, [])
     if lowest and not any(one.throughput > 0 for one in lowest):
-        # If nothing can be measured at the lowest load, nothing can be measured at higher loads either.
+        # If the lowest load cannot be measured, higher loads cannot be measured either.
         if len(lowest) < search.repeats:
             return NextLoad(search.low, note("search-repeat"))
         return SearchResult(search, None, 0.0, (0, 0), "", search.low, seen.total)
@@ -213,10 +215,10 @@ MOST_CONFIRMED = 4
 def step_down(
     search: Search, trials: Sequence[Observed], refused: Sequence[int], over: Collection[int] = ()
 ) -> int | None:
-    """Returns the next lower load to confirm, after the loads in `refused` were not confirmed; None if the search is
-    inconclusive. On a logarithmic scale, each step is twice as long as the previous step, so that a few steps are
-    enough to leave the region in which trials sometimes meet the limit and sometimes exceed it. `over`: loads whose
-    trials together exceed a limit.
+    """Returns the next lower load to confirm after the loads in `refused` were not confirmed. Returns None if the
+    search is inconclusive. There is a region of loads in which trials sometimes meet the limit and sometimes exceed it.
+    To leave it in a few steps, each step is twice as long as the previous one on a logarithmic scale. `over`: loads
+    whose trials together exceed a limit.
     """
     if len(refused) >= MOST_CONFIRMED:
         return None
@@ -262,8 +264,8 @@ class _Seen:
         return len(self.by[point])
 
     def kept(self, point: int) -> bool | None:
-        """Returns True if the point significantly meets all limits, False if it significantly exceeds a limit, and None
-        if neither is significant."""
+        """Returns True if the point significantly meets all limits. Returns False if it significantly exceeds a limit.
+        Returns None otherwise."""
         if self.behind(point):
             return False
         verdicts = [self._keeps(i, limit, point) for i, limit in enumerate(self.search.limits)]
@@ -282,13 +284,14 @@ class _Seen:
         return 2 * sum(trial.behind for trial in self.by[point]) >= self.count(point)
 
     def allowed(self, point: int) -> bool:
-        """Returns whether the point is within the limits, or undecided with repeats left. A point that is still
-        undecided after the maximum number of repeats is not allowed."""
+        """Returns whether the search may choose the point. It may if the point is within the limits, or if this is
+        undecided and the point can still be repeated."""
         kept = self.kept(point)
         return kept is True or (kept is None and self.count(point) < self.search.most_repeats)
 
     def broken(self, point: int) -> str:
-        """Returns the limit that the point exceeds most; empty without limits."""
+        """Returns the metric whose limit the point exceeds most, or `RATE` if the rate was not sustained. Returns an
+        empty text if there are no limits."""
         if self.behind(point):
             return RATE
         worst, name = -math.inf, ""
@@ -332,12 +335,13 @@ class _Seen:
 
 
 def _excess(limit: Limit, value: float) -> float:
-    """Returns the logarithm of a value relative to its limit; negative within the limit."""
+    """Returns the logarithm of a value divided by its limit. It is negative within the limit."""
     return math.log(max(value / limit.most, _LOW))
 
 
 def rungs(search: Search) -> list[int]:
-    """Returns the doublings from the lowest to the highest point, including both."""
+    """Returns the loads from the lowest to the highest point, each twice the previous one. The last step may be
+    smaller."""
     doubled = itertools.takewhile(lambda n: n < search.high, (search.low << k for k in itertools.count()))
     return [*doubled, search.high]
 
@@ -385,7 +389,7 @@ def _refine(seen: _Seen) -> NextLoad | None:
 
 
 def _middle(seen: _Seen, low: int, high: int) -> int | None:
-    """Returns the geometric middle of a gap; None if the gap is small enough."""
+    """Returns the geometric middle of a gap. Returns None if the gap is small enough."""
     middle = round(math.sqrt(low * high))
     if high / low <= seen.search.resolution or not low < middle < high:
         return None
@@ -393,7 +397,8 @@ def _middle(seen: _Seen, low: int, high: int) -> int | None:
 
 
 def _contend(seen: _Seen) -> NextLoad | None:
-    """Repeats the points that decide whether the chosen point is within the limits and as good as the best point."""
+    """Repeats the points that decide two questions: whether the chosen point is within the limits, and whether it is as
+    good as the best point."""
     best = seen.best
     if best is None:
         return None

@@ -1,8 +1,9 @@
 """Computes how much time per transaction each function and wait takes, and how two configurations differ. The times of
 two configurations of a lab are paired by block. As for all other differences (`study.shares`), the result is the mean
-difference and Student's interval over the blocks. The standard error is at least the error that follows from the number
-of samples, because a few equal counts would otherwise look certain. All functions, activities and kernel subsystems of
-a comparison are tested as one family, in which Benjamini and Hochberg's method limits the false discovery rate to 5%.
+difference and Student's interval over the blocks. The standard error has a lower bound, which follows from the number
+of samples. Otherwise, a difference would look certain if a few blocks had equal counts by chance. All functions,
+activities and kernel subsystems of a comparison are tested as one family, in which Benjamini and Hochberg's method
+limits the false discovery rate to 5%.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ the function."""
 
 
 def profile(configuration: Configuration, records: Sequence[Record], archive: Archive) -> Profile | None:
-    """Returns the profile of a configuration's trials; None if none was profiled."""
+    """Returns the profile of a configuration's trials. Returns None if none of them was profiled."""
     stacks = _Stacks.read([one for one in records if is_profiled(one)], archive)
     if stacks is None:
         return None
@@ -66,7 +67,7 @@ def profile(configuration: Configuration, records: Sequence[Record], archive: Ar
 
 
 def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: bool) -> ProfileComparison | None:
-    """Compares the profiles of two configurations; None if one of them was not profiled.
+    """Compares the profiles of two configurations. Returns None if one of them was not profiled.
 
     `in_blocks`: whether both are configurations of one lab, so that the trials of one block are paired. Otherwise there
     are no intervals and no significant differences.
@@ -82,7 +83,7 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
     family = _Family(len(sides[0]), in_blocks)
     functions, outermost = tree.functions(), tree.outermost()
     whole = {key: family.add(tree.total.sum(outermost[key])) for key in functions}
-    # A function without callees has the same time with and without callees, so it is tested only once.
+    # A function without callees has the same time with and without its callees. This time must be tested only once.
     callers = frozenset(tree.parents)
     own = {key: family.add(tree.own.sum(nodes)) for key, nodes in functions.items() if not callers.isdisjoint(nodes)}
     groups = [{key: family.add(one) for key, one in found.items()} for found in (stacks.activities(), stacks.kernel())]
@@ -156,12 +157,13 @@ class _Stacks:
         return _Stacks(trials, tuple(record.metrics["transactions"] for record in records), activity)
 
     def activities(self) -> dict[tuple[str, str], Measured]:
-        """Returns the times by area and activity of the engine; empty if no activity is recognised in these stacks."""
+        """Returns the times of the engine's activities in each area. Returns nothing if no activity is recognised in
+        these stacks."""
         found = summed(self.trials, self.transactions, lambda one: self.activity(one.stack))
         return found if any(name != OTHER for _, name in found) else {}
 
     def kernel(self) -> dict[tuple[str, str], Measured]:
-        """Returns the times by area and subsystem of the kernel."""
+        """Returns the times of the kernel's subsystems in each area."""
         return summed(self.trials, self.transactions, kernel_path)
 
 
@@ -232,8 +234,8 @@ class _Family:
 
 
 def _path(tree: CallTree, node: int, activity: Callable[[str], str]) -> tuple[tuple[str, ...], str]:
-    """Returns the callers of a node that are outside the kernel, nearest first, and the engine's activity on this
-    path."""
+    """Returns the callers of a node, and the engine's activity on this path. Callers in the kernel are left out. The
+    nearest caller is first."""
     names = [tree.names[node]]
     while tree.parents[tree.parents[node]] >= 0:
         node = tree.parents[node]
@@ -259,9 +261,10 @@ def _node(tree: CallTree, place: int, change: _Change, certain: Set[tuple[str, s
 
 
 def _causes(tree: CallTree, nodes: Sequence[CallNode], family: _Family) -> frozenset[int]:
-    """Returns the nodes whose difference is not explained by the functions that they call. Callees explain a difference
-    if the differences of those callees whose interval excludes 0 add up to most of it, or if the rest is not
-    significant. Without intervals, all callees that change in the same direction are added up.
+    """Returns the nodes whose difference is not explained by the functions that they call. To check this, the
+    differences of the callees in the same direction whose interval excludes 0 are added up. They explain the difference
+    of the caller if they are most of it, or if the rest is not significant. Without intervals, all callees that change
+    in the same direction are added up.
     """
     callees: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):

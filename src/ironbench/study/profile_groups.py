@@ -30,13 +30,13 @@ KERNEL_PATHS: Mapping[str, str] = {
     r".*(irq|softirq|interrupt|hrtimer|tick|timer|rcu).*": "interrupts",
     r"do_syscall_64.*|entry_SYSCALL.*|syscall_.*|x64_sys_call|__x64_sys_.*|el0_svc.*|invoke_syscall": "system call",
 }
-"""For each regular expression that matches the name of a kernel function, the subsystem. The innermost function that
-matches determines the subsystem; names are from Linux 5.10 to 6.18."""
+"""Subsystem of the kernel for each regular expression. The expressions match names of kernel functions from Linux 5.10
+to 6.18. The innermost function that matches determines the subsystem."""
 
 
 def activity_of(groups: Mapping[str, str]) -> Callable[[str], str]:
-    """Returns a function that maps a stack (frames joined by semicolons) to its activity, or to `OTHER` if no frame
-    matches. `groups`: as in `engines.base.Engine.profile_groups`."""
+    """Returns a function that finds the activity of a stack (frames joined by semicolons). The activity is `OTHER` if
+    no frame matches. `groups`: as in `engines.base.Engine.profile_groups`."""
     by_rank = [(re.compile(pattern), name) for pattern, name in groups.items()]
 
     @cache
@@ -73,7 +73,7 @@ def _subsystem(name: str) -> str:
 
 
 def kernel_path(stack: SampledStack) -> str:
-    """Returns the kernel's subsystem in which the time was spent; "" outside the kernel.
+    """Returns the kernel's subsystem in which the time was spent. Returns an empty text outside the kernel.
 
     The innermost kernel function determines the subsystem. For a wait for an event, functions of the scheduler are
     ignored, because every such stack ends there. A wait for a CPU belongs to no subsystem.

@@ -35,7 +35,7 @@ class TimeChange(TimeDifference):
 
     @property
     def at_least_s(self) -> float:
-        """Distance between 0 and the closer bound of the interval; 0 if the interval contains 0."""
+        """Distance between 0 and the closer bound of the interval. 0 if the interval contains 0."""
         return max(self.low_s, -self.high_s, 0.0)
 
 
@@ -93,13 +93,13 @@ class ProfileComparison:
     before: Configuration
     after: Configuration
     blocks: int
-    """Number of blocks in which both were profiled; 0 if the trials are not paired by block."""
+    """Number of blocks in which both were profiled. 0 if the trials are not paired by block."""
     compared: int
-    """Number of comparisons for which the significance is corrected: functions with and without their callees,
-    activities, and subsystems."""
+    """Number of comparisons in the correction of significance. They are of functions with and without their callees, of
+    activities, and of subsystems."""
     frames: tuple[FrameChange, ...]
     """The functions that explain most of the difference, at most `MOST_FRAMES`. Significant differences come first,
-    ordered by `at_least_s`. Left out are functions whose interval contains 0, and functions whose callees explain their
+    ordered by `at_least_s`. A function is left out if its interval contains 0 or if its callees explain its
     difference."""
     activities: tuple[GroupChange, ...]
     kernel: tuple[GroupChange, ...]

@@ -1,4 +1,5 @@
-"""Compares the query times of all systems with a baseline, and degrees of parallelism with each other.
+"""Compares the query times of all systems with the query times of a baseline. Also compares degrees of parallelism with
+each other.
 
 Ratios are averaged geometrically, so the choice of the baseline does not matter (Fleming and Wallace, Communications of
 the ACM 29(3), 1986).
@@ -29,7 +30,7 @@ class QueryRatio(GroupRatio):
 
     query: str
     blocks: int
-    """In a lab: the number of paired blocks. For runs: the smaller of the two sides' numbers of trials."""
+    """Number of paired blocks in a lab. For runs, the smaller of the two sides' numbers of trials."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class QuerySubject:
     reference_score: float | None = None
     """CPU benchmark score (e.g. SPEC); higher is faster."""
     expected: float | None = None
-    """Ratio to the baseline that the two reference scores predict; None if one of them is unknown."""
+    """Ratio to the baseline that the two reference scores predict. None if one of the scores is unknown."""
 
     @property
     def overall(self) -> float | None:
@@ -72,7 +73,7 @@ class Queries:
 
     @property
     def by_parallelism(self) -> tuple[QuerySubject, ...]:
-        """Systems by degree of parallelism, if every system has a different degree; otherwise empty."""
+        """The systems, ordered by degree of parallelism. Empty unless every system has a different degree."""
         known = sorted(
             (subject for subject in self.subjects if subject.parallelism), key=lambda one: one.parallelism or 0
         )
@@ -81,10 +82,10 @@ class Queries:
 
 
 def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool = True) -> Queries | None:
-    """Returns query times by system; None if no query was timed.
+    """Returns the query times of each system. Returns None if no query was timed.
 
     `groups`: name and comparable trials of each system, with the baseline first. `in_blocks`: whether the systems are
-    configurations of one lab. Equal block numbers of separate runs have no meaning, so their trials are not paired.
+    configurations of one lab. Trials of separate runs are not paired, because equal block numbers of runs mean nothing.
     """
     measured = [(name, records) for name, records in groups if any(_times(record) for record in records)]
     if not measured:
@@ -107,7 +108,7 @@ def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool =
 
 
 def _expected(score: float | None, baseline: float | None) -> float | None:
-    """Returns the predicted ratio of query times: a CPU with twice the score is predicted to take half the time."""
+    """Returns the predicted ratio of query times. It assumes that a CPU with twice the score takes half the time."""
     return baseline / score if score and baseline else None
 
 
@@ -164,12 +165,12 @@ def _values(trials: Sequence[TrialTimes]) -> dict[str, list[float]]:
     return values
 
 
-# A query goes against the trend if it is slower although the queries are faster overall, or the reverse. The report
-# shows how the plan of such a query differs.
+# If queries are faster overall, a query that is slower goes against the trend, and the reverse. The report shows how
+# the plan of such a query differs.
 
 
 _TREND = 0.05
-"""Minimum relative difference of the overall ratio from 1 for which there is a trend."""
+"""There is a trend if the overall ratio differs from 1 by at least this much."""
 
 
 class Files(Protocol):
@@ -198,8 +199,8 @@ class ContraryQuery:
 def against(
     compared: Queries | None, groups: Sequence[tuple[str, Sequence[Record]]], files: Files
 ) -> tuple[ContraryQuery, ...]:
-    """Lists queries that go against the trend, by subject and then by the size of the ratio, with the largest first.
-    `groups`: subjects with their comparable trials.
+    """Lists the queries of each subject that go against the trend. For each subject, the query with the largest ratio
+    is first. `groups`: subjects with their comparable trials.
     """
     if compared is None:
         return ()
@@ -229,8 +230,8 @@ def _is_contrary(one: QueryRatio, overall: float) -> bool:
 def _of_one_block(
     records: Sequence[Record], baseline: Sequence[Record], files: Files
 ) -> tuple[Mapping[str, Steps], Mapping[str, Steps]]:
-    """Returns the plans of both sides in the first block that contains both, because parameters differ between
-    blocks."""
+    """Returns the plans of both sides from the same block, because parameters differ between blocks. This is the first
+    block that contains plans of both sides."""
     references = {record.block: record for record in baseline}
     for record in records:
         if record.block in references:

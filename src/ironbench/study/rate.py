@@ -1,5 +1,5 @@
-"""Results of an open loop: its target rate, and whether the system sustained the rate. The target rate determines
-throughput, so throughput is neither a peak nor a score, and a ratio of throughputs has no meaning.
+"""Results of an open loop. They are its target rate, and whether the system sustained the rate. The target rate
+determines throughput, so throughput is neither a peak nor a score, and a ratio of throughputs has no meaning.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ironbench.study.summarise import Summary
 _ASKED = ("throughput", "scheduled_throughput", "engine_commits_per_s")
 """Metrics that only repeat the target rate."""
 _PER_UNIT = (PER_UNIT, "load_")
-"""Parts of the names of metrics that do not depend on the rate: metrics per transaction, and metrics of the load
-phase."""
+"""Parts of the names of metrics that do not depend on the rate. These are metrics per transaction and metrics of the
+load phase."""
 
 REQUESTED = note("rate-requested")
 PACED = note("paced-by-records")
@@ -39,7 +39,7 @@ class Rate:
 
     @property
     def finished(self) -> Summary | None:
-        """Successful transactions per second, counting only those to which the rate applies."""
+        """Successful transactions per second. Only transactions to which the rate applies are counted."""
         return self.metrics.get("scheduled_throughput", self.metrics.get("throughput"))
 
     @property
@@ -54,7 +54,7 @@ class Rate:
 
     @property
     def confirmed(self) -> bool:
-        """Whether all trials are confirmation trials, made after a search chose the rate by other trials."""
+        """Whether all trials are confirmation trials. A search then chose the rate by earlier trials."""
         return all(record.purpose == Purpose.CONFIRMATION for record in self.trials)
 
     @property
@@ -68,7 +68,7 @@ class Rate:
 
 
 NEXT_TO_NOTHING = 0.01
-"""Minimum fraction for which a ratio is shown. A ratio of smaller fractions would reflect only rounding and chance."""
+"""For smaller fractions, no ratio is shown. It would reflect only rounding and chance."""
 
 
 def starts_at_recorded_times(record: Record) -> bool:
@@ -81,8 +81,8 @@ def is_share(metric: str) -> bool:
 
 
 def without_ratio(metric: str, a: float, b: float) -> bool:
-    """Returns whether only the difference of two fractions is shown, in percentage points, because one of them is close
-    to zero."""
+    """Returns whether no ratio of two fractions is shown, because one of them is close to zero. Their difference in
+    percentage points is shown instead."""
     return is_share(metric) and min(a, b) < NEXT_TO_NOTHING
 
 
@@ -110,15 +110,16 @@ class Ratios:
 
 
 def _equal_work(trials: Sequence[Record]) -> bool:
-    """Returns whether all trials ran the same number of transactions, because of a declared count or rate, or whether
-    no trial counts transactions."""
+    """Returns whether all trials ran the same number of transactions because the user declared a number or a rate. Also
+    returns True if no trial counts transactions."""
     loads = [record.cell.load for record in trials]
     given = {load.transactions if load.rate is None else (load.rate, load.duration_s) for load in loads}
     return (len(given) == 1 and given != {None}) or not any("transactions" in record.metrics for record in trials)
 
 
 def _alike(trials: Sequence[Record]) -> bool:
-    """Returns whether all trials had the same rate and arrivals, if any, and sustained the rate."""
+    """Returns whether all trials had the same rate and the same arrivals. If they had a rate, all of them must have
+    sustained it."""
     asked = {(record.cell.load.rate, record.cell.load.arrivals) for record in trials}
     return len(asked) == 1 and not any(record.kept_rate is False for record in trials)
 
@@ -132,8 +133,8 @@ def of_one_system(a: Record, b: Record) -> bool:
 
 
 def clients_asked(sides: Sequence[Sequence[Record]]) -> list[dict[str, str]]:
-    """Returns the numbers of clients and threads of each side as facts; empty for closed loops, in which these numbers
-    vary on purpose."""
+    """Returns the numbers of clients and threads of each side as facts. Returns no facts for closed loops, in which
+    these numbers vary on purpose."""
     if not all(records and all(record.cell.load.rate is not None for record in records) for records in sides):
         return [{} for _ in sides]
 

@@ -41,7 +41,7 @@ def studies(
 ) -> tuple[Study, ...]:
     """Returns one study for each work among `records`.
 
-    `derived`: for a workload, the statement that must accompany its results.
+    `derived`: for each workload, the statement that must accompany its results.
     """
     return tuple(_study(group, archive, derived or {}) for group in by_work(records))
 
@@ -85,8 +85,8 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
 
 
 def _rates_ascending(systems: Sequence[Subject]) -> tuple[Subject, ...]:
-    """Sorts the subjects of each open-loop system by rate, because a search measures rates in a different order. The
-    order of systems is unchanged."""
+    """Sorts the subjects of each open-loop system by rate. They may be in a different order, because a search does not
+    measure rates in ascending order. The order of systems is unchanged."""
 
     def place(subject: Subject) -> tuple[int, float]:
         own = subject.records[0]
@@ -97,7 +97,7 @@ def _rates_ascending(systems: Sequence[Subject]) -> tuple[Subject, ...]:
 
 
 def _required(systems: Sequence[Subject]) -> tuple[RequiredOfPart, ...]:
-    """Judges the requirements that the last run of each system declared, over the trials of that run."""
+    """Judges the requirements of the last run of each system. Only the trials of this run count."""
     found = []
     for subject in systems:
         last = subject.records[-1]
@@ -116,7 +116,7 @@ def _footnotes(records: Sequence[Record], searches: Sequence[RunSearch]) -> tupl
     if any(load.rate is not None for load in loads):
         notes.append(note("open-loop", unit=one, units=many))
     concluded = {one.series: one.result.note for one in searches}
-    # If a search has no computed result, the result in its records is used. In old records, this is a sentence.
+    # If the result of a search cannot be computed, the result in its records is used. In old records, it is a sentence.
     recorded = [one.search_result for one in records if one.search_result and one.series not in concluded]
     notes += [note("search-found", result=result) for result in dict.fromkeys([*concluded.values(), *recorded])]
     if any(record.purpose == Purpose.CONFIRMATION for record in records):
@@ -154,8 +154,8 @@ def _results(
     subject: Subject, own: ThroughputCurve, first: ThroughputCurve | None, events: Sequence[str], archive: Archive
 ) -> SubjectResults:
     at_peak = own.main.trials if own.main else ()
-    # The peak is chosen by throughput and not by shares of time, so for shares of time, sweep trials are as valid as
-    # confirmation trials.
+    # Shares of time are taken from all trials. The sweep's trials choose the peak by throughput, which does not bias
+    # their shares of time.
     bars = [(clients, [one for one in subject.usable if one.cell.load.clients == clients]) for clients in own.clients]
     open_loop = subject.records[0].cell.load.rate is not None
     reference = (at_peak or subject.records)[0]

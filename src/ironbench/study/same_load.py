@@ -1,7 +1,7 @@
 """Response times of systems under the same open-loop load, at percentages of the baseline's peak throughput.
 
 These comparisons have no verdict. If a system does not sustain the rate, its response times grow with the length of the
-trial and have no meaning; the result is then that the rate was not sustained.
+trial and have no meaning. The only result is then that the rate was not sustained.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class RatedPercentile:
     """A percentile of the response times of one configuration at one rate."""
 
     summary: Summary
-    """Centre over the transactions of all trials together (`summarise.with_pooled`), with the range of the trials."""
+    """The centre is computed over the transactions of all trials together (`summarise.with_pooled`). The range is the
+    range of the trials."""
     points: tuple[TrialPoint, ...]
     """Values of the trials, in order of blocks."""
 
@@ -63,7 +64,7 @@ class SameLoad:
     share: float
     """Rate as a fraction of the baseline's peak."""
     rate: float | None
-    """Target rate: transactions started per second; None before the peak is known."""
+    """Target rate: transactions started per second. None before the peak is known."""
     contrast: Contrast
     """Names of the underlying configurations."""
     findings: tuple[Finding, ...]
@@ -113,8 +114,8 @@ def fell_behind(lab: Lab, cells: Sequence[str], records: Sequence[Record]) -> tu
 
 
 def too_little_time(lab: Lab, first_stage: int, last_stage: int) -> tuple[Note, ...]:
-    """Returns a note if the budget is too small to decide claims about fixed-rate configurations. The note contains the
-    budget that is needed. The stages must belong to one round.
+    """Returns a note if the budget gives these stages too few blocks to decide claims about fixed-rate configurations.
+    The note contains the required budget. The stages must belong to one round.
     """
     needed_s, own = lab.method.budget_for_rates_s, {setup.cell.name for setup in lab.setups}
     about = {name for claim in lab.claims for name in claim.cells if name not in own}

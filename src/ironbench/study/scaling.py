@@ -1,4 +1,6 @@
-"""Describes how a system's throughput grows with clients: the fitted scalability law, its peak, knee and misfit."""
+"""Describes how a system's throughput grows with clients. Fits the scalability law, and finds its peak, knee and
+misfit.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ BEYOND = 1.5
 """The curve is drawn up to this multiple of the largest measured number of clients, so that a fall beyond the peak is
 visible."""
 KNEE_WITHIN = 4
-"""A knee beyond this multiple of the largest measured number of clients is not reported, because such a small
-contention cannot be measured."""
+"""A small contention cannot be measured. A knee is therefore not reported if it is beyond this multiple of the largest
+measured number of clients."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Results of screening many factors: which ones matter, which value is better, and how certain that is.
+"""Results of screening many factors. They show which factors matter, which value is better, and how certain this is.
 
 An effect is the log ratio of the metric at a factor's last value to the metric at its first value, averaged over all
 settings of the other factors (`ironbench.stats.screening`). Holm's correction divides alpha among all factors. The
-screen only chooses factors, which are then compared in new blocks. The largest of many noisy effects is overestimated,
-so effects are reported only from the new blocks.
+screen only chooses factors, and the chosen factors are compared in new blocks. The largest of many noisy effects is
+overestimated. Therefore, effects are reported only from the new blocks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ironbench.study.factors import values_of
 _CHANCE = 0.01
 """Significance level for reporting interactions."""
 _MOST = 20.0
-"""Maximum log ratio of a minimum detectable effect. Larger effects have no meaning."""
+"""Maximum log ratio that is reported as a minimum detectable effect. Larger values have no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +57,11 @@ class ScreenedFactor(GroupRatio):
     better: str
     """The better value if the factor matters; otherwise empty."""
     detectable: float
-    """Minimum detectable effect: the relative effect that such a screen detects with 90% power."""
+    """Minimum detectable effect. A screen like this one detects an effect of this relative size with 90% power."""
     blocks: tuple[float, ...]
     """The ratio in each block."""
     losses: tuple[Note, ...] = ()
-    """Notes on settings of the better value with which data can be lost."""
+    """Notes on the better value, if it consists of settings with which data can be lost."""
 
     @property
     def differs_from_baseline(self) -> bool:
@@ -77,8 +77,8 @@ class Interaction:
     pairs: tuple[str, ...]
     """Pairs of factors that may have the strongest interaction. The design cannot distinguish between them."""
     factors: tuple[float, ...]
-    """For each pair: the joint effect divided by the product of the separate effects, if this pair alone causes the
-    interaction."""
+    """One ratio for each of these pairs, computed as if this pair alone caused the interaction. It is the joint effect
+    divided by the product of the separate effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Screen:
     factors: tuple[ScreenedFactor, ...]
     """Effects in the order of the lab file; empty if essential trials are missing."""
     spread: float | None
-    """Standard deviation between blocks of the log ratio of a pair's two runs."""
+    """Standard deviation of the log ratio of a pair's two runs, from block to block."""
     freedom: int
     """Degrees of freedom of `spread`."""
     dropped: tuple[str, ...]
@@ -119,10 +119,10 @@ class _Trials:
     """The pairs of runs that were measured."""
 
     signs: screening.Matrix
-    """One row per pair and one column per factor: -1 if the factor has its first value in the pair's first run, 1 if it
-    has its last value."""
+    """One row for each pair and one column for each factor. The entry is -1 if the factor has its first value in the
+    first run of the pair, and 1 if it has its last value."""
     logs: Mapping[tuple[int, int], tuple[float, float]]
-    """For each pair of runs and block, the logarithms of the metric for the run and its mirror image."""
+    """For each pair of runs in each block, the logarithms of the metric of both runs."""
     blocks: tuple[int, ...]
     """Numbers of the blocks."""
 
@@ -182,13 +182,14 @@ def screen(lab: Lab, records: Sequence[Record]) -> Screen | None:
 
 
 def of_confirmation(lab: Lab, records: Sequence[Record]) -> tuple[Lab, list[Record]]:
-    """If the confirmation has started, returns the lab and the records without the screening stage, which is reported
-    separately."""
+    """Returns the lab and the records without the screening stage, which is reported separately. If the confirmation
+    has not started, returns both unchanged."""
     first = next((stage.number for stage in lab.method.stages if stage.added), None)
     if first is None:
         return lab, list(records)
     named = {cell for pair in lab.comparisons for cell in pair}
-    # The confirmation's first stage counts as planned. Only stages that `lab resume --more` added count as added.
+    # The first stage of the confirmation does not count as added. Only stages that the user added by `lab resume
+    # --more` do.
     stages = tuple(
         replace(one, added=one.added and one.number > first) for one in lab.method.stages if one.number >= first
     )
@@ -234,8 +235,8 @@ def _screened(lab: Lab, trials: _Trials, estimates: Sequence[EffectEstimate]) ->
 
 
 def _losses(lab: Lab, factor: str, level: str) -> tuple[Note, ...]:
-    """Returns notes on declared settings with which data can be lost. Only settings that every configuration with this
-    factor value has, and no other configuration, are included."""
+    """Returns notes on settings with which data can be lost. A setting is included if every configuration with this
+    factor value has it, and no other configuration has it."""
     at, elsewhere = (
         [
             dict.fromkeys(losses(setup.system))

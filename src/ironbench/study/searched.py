@@ -1,7 +1,7 @@
-"""Computes the next trial of a search for the best load, or its confirmed result, from the records. A search makes many
-noisy trials and chooses the highest load that looks good, so its choice is too optimistic on average. Therefore, a load
-is the result only if additional confirmation trials all sustain the rate and meet every limit. If they do not, the
-search tries to confirm a lower load.
+"""Continues a search for the best load. From the records, it computes the next trial, or the confirmed result. A search
+makes many noisy trials and chooses the highest load that looks good, so its choice is too optimistic on average.
+Therefore, a load is the result only if additional confirmation trials all sustain the rate and meet every limit. If
+they do not, the search tries to confirm a lower load.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ironbench.study.subjects import counted_in
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """A load that confirmation trials must confirm before it is the result."""
+    """A load that the search chose. It becomes the result if confirmation trials confirm it."""
 
     point: int
     result: SearchResult
@@ -63,9 +63,9 @@ def _search_of(trials: Sequence[Record]) -> Search:
 
 
 def concluded(search: Search, records: Sequence[Record], archive: Archive = EMPTY) -> SearchResult | None:
-    """Returns the result of a run's search; None if the search was interrupted before its first confirmation trial. If
-    confirmation trials are missing, because of an interruption or because an older version made none at lower loads, no
-    load is confirmed.
+    """Returns the result of a run's search. Returns None if the search was interrupted before its first confirmation
+    trial. If some confirmation trials are missing, the result contains no confirmed load. They may be missing because
+    of an interruption, or because an older version made none at lower loads.
     """
     if not of_run(records):
         return None
@@ -121,8 +121,8 @@ def step(search: Search, tried: Sequence[Record]) -> NextLoad | SearchResult:
 
 
 def over_limit(search: Search, tried: Sequence[Record], archive: Archive) -> list[int]:
-    """Returns the loads, in ascending order, whose trials mostly did not sustain the rate or together exceed a limit.
-    Because of noise, such a load may be lower than the result of the search.
+    """Returns the loads that are too high, in ascending order. At such a load, most trials did not sustain the rate, or
+    the trials together exceed a limit. Because of noise, such a load may be lower than the result of the search.
     """
     found = []
     for point in sorted({load_of(search, record) for record in tried}):
@@ -137,7 +137,7 @@ def over_limit(search: Search, tried: Sequence[Record], archive: Archive) -> lis
 def _refused(
     search: Search, point: int, fresh: Sequence[Record], archive: Archive, confirmations: int
 ) -> Refused | None:
-    """Returns why the confirmation trials at a load do not confirm it; None if all trials so far confirm it."""
+    """Returns why the confirmation trials at a load do not confirm it. Returns None if all trials so far confirm it."""
     usable = [record for record in fresh if record.status.comparable]
     for limit in search.limits:
         values = [record.metrics[limit.metric] for record in usable if not few(record, limit.metric)]
@@ -151,8 +151,8 @@ def _refused(
 
 
 def _undecided(search: Search, fresh: Sequence[Record], archive: Archive) -> Doubt | None:
-    """Returns the percentiles that cannot be compared with their limits even over all confirmation trials together,
-    because there are too few transactions; None if there are none."""
+    """Returns the percentiles that have too few transactions to be compared with their limits, even if all confirmation
+    trials are taken together. Returns None if there are none."""
     pooled = metrics_of(fresh, [limit.metric for limit in search.limits], archive)
     open_limits = [
         limit.metric
@@ -180,8 +180,8 @@ def _lower(found: SearchResult, point: int, at: Sequence[Record]) -> SearchResul
 
 
 def _too_few(found: SearchResult, tried: Sequence[Record]) -> Doubt | None:
-    """Returns the percentiles with a limit for which the trials at the result have too few transactions; None if they
-    have enough."""
+    """Returns the percentiles that have too few transactions, in the trials at the result, to be compared with their
+    limits. Returns None if there are none."""
     at = [record for record in tried if load_of(found.search, record) in (found.point, found.ended_at)]
     return _doubt([record for record in at if record.status.comparable], [one.metric for one in found.search.limits])
 

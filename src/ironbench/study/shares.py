@@ -1,5 +1,6 @@
-"""Shares of waits and of CPU time by number of clients, and the breakdown of the difference between two configurations
-(waterfall chart)."""
+"""Computes the shares of waits and of CPU time for each number of clients. Also breaks down the difference between two
+configurations (waterfall chart).
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def budgets(points: Sequence[tuple[int, Sequence[Record]]]) -> tuple[Shares, ...
 
 
 def waits(points: Sequence[tuple[int, Sequence[Record]]], events: Sequence[str]) -> tuple[Shares, ...]:
-    """Returns the median share of backends in each of `events`, and the rest as `other`, for each number of clients."""
+    """For each number of clients, returns the median share of backends in each of `events`. The rest is `other`."""
     bars = []
     for clients, records in points:
         shares = {part: value for part, value in _wait_shares(records).items() if value > 0}
@@ -87,8 +88,8 @@ def _event(name: str) -> str:
 # difference. Each step is the difference of the two configurations' means. If both are configurations of one lab, only
 # blocks with trials of both are used. The trials are paired by block, and the interval is Student's t interval of the
 # differences (see `stats.ratio`). Otherwise, Welch's interval is used. With fewer than two trials of a configuration,
-# there is no interval: the sampling error of one trial is known, but the variation between trials, which is larger, is
-# not.
+# there is no interval. The sampling error of one trial is known, but the variation between trials is larger and
+# unknown.
 
 _Trials = Mapping[int, Mapping[str, float]]
 """Seconds per transaction of each part, for each trial of one configuration. The keys are blocks of a lab, or indices
@@ -102,7 +103,8 @@ class TimeDifference:
     delta_s: float
     low_s: float
     high_s: float
-    """Bounds of the 95% confidence interval; infinite if a side has too few repeats."""
+    """Upper bound of the 95% confidence interval; `low_s` is the lower bound. Infinite if a side has too few
+    repeats."""
 
     @property
     def clear(self) -> bool:
@@ -119,7 +121,7 @@ class ShareStep(TimeDifference):
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """Client seconds per transaction, broken down from the first configuration to the second."""
+    """Breaks down the difference in client seconds per transaction between two configurations."""
 
     before: Configuration
     after: Configuration
@@ -149,7 +151,8 @@ class Waterfall:
 
 
 Side = tuple[Configuration, Sequence[Record]]
-"""A configuration, or the name of a system, and its comparable trials. There is at least one trial."""
+"""A configuration and its comparable trials. For runs, only the name of the system is known. There is at least one
+trial."""
 
 
 def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None:
@@ -204,8 +207,8 @@ def _steps(
 
 def half_width_of_difference(a: Mapping[int, float], b: Mapping[int, float], in_blocks: bool) -> float:
     """Returns the half width of the 95% confidence interval of the difference of two means. `a`, `b`: values by block,
-    or by index of the trial. `in_blocks`: whether the values are paired by block, in which case both sides must have
-    the same blocks. Otherwise, Welch's interval is used."""
+    or by index of the trial. `in_blocks`: whether the values are paired by block. Both sides must then have the same
+    blocks. Otherwise, Welch's interval is used."""
     if in_blocks:
         return half_width([b[block] - a[block] for block in a], LEVEL)
     return half_width_apart(list(a.values()), list(b.values()), LEVEL)

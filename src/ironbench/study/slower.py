@@ -1,4 +1,6 @@
-"""Explains why a configuration is slower: the statement that adds the most time to a transaction, and changed plans."""
+"""Explains why a configuration is slower. The explanation is the statement that adds the most time to a transaction,
+and changed plans.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,14 @@ from ironbench.study.statements import StatementTimings
 from ironbench.study.study import Study
 
 _GROWN = 1.02
-"""Minimum ratio for which a statement's time, or its number of executions per transaction, counts as increased."""
+"""Minimum ratio at which a statement's time counts as increased. The same limit applies to its number of executions per
+transaction."""
 _SIGMAS = 4.0
-"""Minimum increase of executions per transaction, in standard errors. Scripts are chosen at random, so the standard
-deviation of such a count is its square root (Poisson).
+"""Executions per transaction count as increased only if the increase is at least this many standard errors. Scripts are
+chosen at random, so the standard deviation of a number of executions is its square root (Poisson).
 """
 _UNLISTED = 0.001
-"""A list of statements counts as complete if at most this fraction of the total statement time is missing from it."""
+"""The server's list of statements counts as complete if it lacks at most this fraction of the total statement time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class SlowerStatement:
     text: str
     before_s: float
     after_s: float
-    """Mean execution times on the other side and on this side, in seconds."""
+    """Mean execution time on this side, in seconds; `before_s` is the mean execution time on the other side."""
     source: str
     """Where the statement was timed: `clients` or the `server`."""
     replaced: str = ""
@@ -42,7 +45,7 @@ class RepeatedStatement:
     text: str
     before: float
     after: float
-    """Executions per transaction on the other side and on this side."""
+    """Executions per transaction on this side; `before` is the number on the other side."""
     after_s: float
     source: str
 
@@ -65,7 +68,7 @@ class OtherPlanSteps:
     statement: str
     more: tuple[str, ...]
     less: tuple[str, ...]
-    """`more`: steps that only the slower side has. `less`: steps that only the other side has."""
+    """Steps of the plan that only the other side has; `more` contains the steps that only the slower side has."""
 
 
 AddedTime = SlowerStatement | RepeatedStatement | NewStatement
@@ -73,8 +76,8 @@ Cause = AddedTime | OtherPlanSteps
 
 
 def causes(study: Study, finding: Finding) -> tuple[Cause, ...]:
-    """Lists causes of a slowdown; empty if nothing was observed. Plan changes are first, because they explain changes
-    of times. In labs with slices, the plans are from the trials with observers.
+    """Lists causes of a slowdown. Returns nothing if nothing was observed. Plan changes are first, because they explain
+    changes of times. In labs with slices, the plans are from the trials with observers.
     """
     statement = _by_clients(study, finding) or _by_server(study, finding)
     return (*_plans(study, finding), *((statement,) if statement else ()))

@@ -1,5 +1,6 @@
-"""Times of the SQL commands in scripts, as measured by clients: combined over the trials of each system and
-compared."""
+"""Times of the SQL commands in scripts, as measured by clients. They are combined over the trials of each system and
+compared.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +38,13 @@ class TimedCommand:
     mean_s: float
     stdev_s: float
     percentiles: Mapping[str, float]
-    """Percentiles by name (`p50_s` and so on), in seconds, over all answers together. Percentiles with too few answers
-    are left out."""
+    """Percentiles by name (`p50_s` and so on), in seconds, over all answers together. A percentile is left out if there
+    are too few answers for it."""
     ratio: QueryRatio | None
-    """Mean time as a multiple of the mean time in the first system; None in the first system itself, and for commands
+    """Mean time as a multiple of the mean time in the first system. None in the first system itself, and for commands
     that the first system lacks."""
     first_s: float | None = None
-    """Mean time in the first system; None under the same conditions as `ratio`."""
+    """Mean time in the first system. None if `ratio` is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +101,14 @@ def times(
 
 
 def _by_key(record: Record, archive: Archive) -> dict[CommandKey, Statement]:
-    """Returns all statements of a trial by key. Without evidence files, returns only the statements in the record,
-    which are those with the most time."""
+    """Returns all statements of a trial by key. If there are no evidence files, only the statements in the record are
+    known, which are those with the most time."""
     return keyed((one.script, one.text, one) for one in archive.timed(record.id) or record.statements)
 
 
 def _as_first(trials: Sequence[_Trial], first: Sequence[_Trial], complete: bool) -> list[_Trial]:
-    """Replaces the keys of the trials' commands with the keys of the same commands in the first group. `complete`:
-    whether all commands are known, so that commands with changed texts can be matched by position."""
+    """Gives each command the key that the same command has in the first group. `complete`: whether all commands are
+    known. Commands with changed texts are then matched by position."""
     own, others = (list(dict.fromkeys(key for _, by_key in side for key in by_key)) for side in (trials, first))
     shared = (with_replacements if complete else aligned)(own, others)
     return [(block, {shared[key]: one for key, one in by_key.items()}) for block, by_key in trials]
@@ -125,7 +126,8 @@ def _pooled(trials: Iterable[Mapping[CommandKey, Statement]]) -> dict[CommandKey
 
 
 def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[CommandKey]:
-    """Selects the commands with the most time in any group. They are ordered by the first group that has them."""
+    """Selects the commands to show. For each command, the group in which it took the most time counts. Commands are in
+    the order of the first group. Commands that it lacks follow in the order of the other groups."""
     spent: dict[CommandKey, float] = {}
     for group in pooled:
         for key, own in group.items():
@@ -135,8 +137,8 @@ def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[C
 
 
 def _percentiles(own: Sequence[Statement], answers: Mapping[str, Any]) -> Mapping[str, float]:
-    """Returns a command's percentiles; empty for several trials without histograms, because percentiles cannot be
-    averaged."""
+    """Returns a command's percentiles. Percentiles cannot be averaged, so nothing is returned for several trials
+    without histograms."""
     whole = answers.get(own[0].histogram)
     if whole is not None and whole.count == sum(one.count for one in own):
         return sample.quantiles(whole, PERCENTILES)
@@ -169,8 +171,8 @@ def _timed(
 
 
 def sure(subjects: Sequence[StatementTimings]) -> Iterator[tuple[str, TimedCommand, QueryRatio]]:
-    """Yields name, command and ratio of each significant difference, with the largest ratio first within each
-    system."""
+    """Yields the name of the system, the command and the ratio for each significant difference. For each system, the
+    largest ratio is first."""
     for subject in subjects:
         known = [(one, one.ratio) for one in subject.statements if one is not None and one.ratio is not None]
         apart = [(one, ratio) for one, ratio in known if ratio.known and (ratio.low > 1 or ratio.high < 1)]

@@ -23,7 +23,7 @@ _PROFILE = "profile="
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """Result of one test for one system or one side of a comparison."""
+    """Result of a storage test. It is the result of one system, or of one side of a comparison."""
 
     name: str
     """Name of the test as used in metrics."""
@@ -34,7 +34,7 @@ class Tested:
     """Kind of the test: `sequential`, `random`, `sync`, `cost` or `sustained`."""
     block_bytes: int
     figures: Mapping[str, Summary]
-    """Values of the test's recorded metrics, by metric name without the part."""
+    """Values of the metrics that the test recorded. The names of the metrics are without the part."""
 
     @property
     def rate(self) -> Summary:
@@ -74,8 +74,8 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
 
 
 def rate_ratio(a: Sequence[Record], b: Sequence[Record], test: str) -> tuple[float, float, float] | None:
-    """Returns the ratio of a test's rate in B to its rate in A, and the bounds of its 95% confidence interval; None if
-    no block has both rates.
+    """Returns the ratio of a test's rate in B to its rate in A, and the bounds of its 95% confidence interval. Returns
+    None if no block has both rates.
 
     The ratio is the geometric mean over the blocks in which both have the rate. With fewer than `LEAST_BLOCKS_SHOWN`
     blocks, the bounds are 0 and infinity.
@@ -87,8 +87,8 @@ def rate_ratio(a: Sequence[Record], b: Sequence[Record], test: str) -> tuple[flo
 
 
 MOST_BY_CHANCE = 0.01
-"""Ranges are judged only if the probability that two equal devices have disjoint ranges in a row of the table is at
-most this."""
+"""Maximum probability that two equal devices have disjoint ranges in a row of the table. If it is higher, ranges are
+not judged."""
 
 
 def passes_of(record: Record) -> int:

@@ -61,17 +61,17 @@ class SubjectResults:
     subject: Subject
     curve: ThroughputCurve
     standing: ComparedMetric | None
-    """Throughput at the peak, compared with the first system that has a peak; None for that first system itself, and if
-    this system has no peak."""
+    """Throughput at the peak as a multiple of the peak throughput of the first system that has a peak. None for this
+    first system, and if this system has no peak."""
     reference: str
-    """Name of that first system; empty if `standing` is None."""
+    """Name of the system with which `standing` compares. Empty if `standing` is None."""
     timeline: timelines.Timeline | None
     """Time line of a typical trial at the peak, or at the rate of an open loop."""
     course: LoadCourse | None
     """Load curve of the same trial, if its load followed a curve."""
     response: timelines.Percentiles | None
     service: timelines.Percentiles | None
-    """Service times of an open loop; None for a closed loop, in which they equal response times."""
+    """Service times of an open loop. None for a closed loop, in which they equal response times."""
     budgets: tuple[Shares, ...]
     waits: tuple[Shares, ...]
     balance: tuple[SizingRatio, ...]
@@ -111,7 +111,8 @@ class CellResults:
     planned: int
     """Number of planned trials."""
     trials: tuple[Record, ...]
-    """One trial per block, in order of blocks: the first comparable attempt, or else the last attempt."""
+    """One trial for each block, in order of blocks. It is the first comparable attempt, or the last attempt if none is
+    comparable."""
     metric: Summary | None
     """The lab's metric over the comparable trials."""
     budget: dict[str, float]
@@ -137,7 +138,8 @@ class CellResults:
 
 @dataclass(frozen=True, slots=True)
 class MainResults:
-    """Results of a system of runs at its peak or rate, or of a configuration of a lab."""
+    """Main results of one subject. For runs, they are the results of a system at its peak or rate. For a lab, they are
+    the results of a configuration."""
 
     configuration: Configuration
     metrics: dict[str, Summary]
@@ -158,7 +160,8 @@ class Effect:
     finding: Finding
     contrast: Contrast
     losses: tuple[Note, ...] = ()
-    """Notes on settings with which data can be lost and that only one of the two sides has."""
+    """Notes on settings with which data can be lost. Only settings that one of the two sides has and the other lacks
+    are included."""
     too_slow: tuple[tuple[Configuration, int, int], ...] = ()
     """Sides that may be slower here than on the real device. For each side: the configuration, the number of trials in
     which emulation was slower than the device's model, and the number of all trials."""
@@ -171,7 +174,7 @@ class Round:
     number: int
     """1-based number of the round."""
     effects: tuple[Effect, ...]
-    """The lab's declared comparisons, then the claims' comparisons."""
+    """The comparisons that the lab declares, followed by the comparisons in claims."""
     claims: tuple[JudgedClaim, ...]
 
 
@@ -184,16 +187,16 @@ class Study:
     """Statement that must accompany these results wherever they are shown; empty for most work."""
     started_at: str
     trials: int
-    """Number of trials. For runs, these are all trials; for a lab, the finished trials of any status, without repeated
-    attempts."""
+    """Number of trials. For runs, all trials count. For a lab, all finished trials count, except attempts that were
+    repeated."""
     differences: tuple[Difference, ...]
     """Facts that differ, with one value for each system or configuration."""
     shared: dict[str, str]
     """Facts that all subjects or configurations have in common."""
     details: TrialDetails
-    """Details of the trials; for runs, of those at the peak."""
+    """Details of the trials. For runs, they are details of the trials at the peak."""
     scripts: tuple[tuple[str, str], ...]
-    """Name and text of every script that was run."""
+    """Name and text of every script that the trials ran."""
 
     parts: tuple[SubjectResults, ...] = ()
     """For runs: the systems with their results."""
@@ -205,7 +208,7 @@ class Study:
     run_searches: tuple[RunSearch, ...] = ()
     """For runs: results of finished searches for the best load."""
     requirements: tuple[RequiredOfPart, ...] = ()
-    """For runs: judgements of the requirements that the run declared (`--require`), by system."""
+    """For runs: verdicts on the requirements that each system's run declared (`--require`)."""
 
     lab: Lab | None = None
     """The declared lab; None for runs."""
@@ -218,14 +221,14 @@ class Study:
     others: tuple[Effect, ...] = ()
     """Comparisons of other metrics, without verdicts."""
     interactions: tuple[FactorInteraction, ...] = ()
-    """For a full design: whether the joint effect of changes is the product of their separate effects. Interactions
-    have no verdicts."""
+    """For a full design: interactions, which show whether the joint effect of two changes is the product of their
+    separate effects. They have no verdicts."""
     same_loads: tuple[SameLoad, ...] = ()
     """Comparisons of response times at percentages of the baseline's peak throughput. They have no verdicts."""
     claims: tuple[JudgedClaim, ...] = ()
     too_little_time: tuple[Note, ...] = ()
-    """Note that the budget allows too few blocks to decide claims about rates, and which budget is needed; otherwise
-    empty."""
+    """A note if the budget gives too few blocks to decide claims about rates. It contains the required budget.
+    Otherwise empty."""
     look: int = 1
     """For a lab: number of the last stage that the findings cover."""
     earlier: tuple[Round, ...] = ()
@@ -235,7 +238,7 @@ class Study:
     ceilings: tuple[Ceiling, ...] = ()
     """Measured gains from zero-latency parts, if the lab has such configurations."""
     beside_version: tuple[BesideVersion, ...] = ()
-    """For comparisons of versions or engines: further differences, such as build features and defaults."""
+    """For comparisons of versions or engines: further differences between them, such as build features and defaults."""
     explanations: tuple[Explanation, ...] = ()
     """For the first comparisons: explanations of the difference, from throughput down to configuration."""
     levels: FactorValues | None = None
@@ -272,8 +275,8 @@ class Study:
 
     @property
     def main(self) -> list[MainResults]:
-        """Results of each system of runs that has usable trials at its peak or rate, or of each configuration of a
-        lab."""
+        """Main results of all subjects. For runs, these are the systems that have usable trials at their peak or rate.
+        For a lab, these are the configurations."""
         return [
             *(
                 MainResults(part.configuration, main.metrics, tuple(main.trials), part.cores)
@@ -295,7 +298,8 @@ class Study:
 
     @property
     def systems(self) -> list[list[SubjectResults]]:
-        """The systems, each with its subjects. Different rates of one system are one group."""
+        """The subjects of each system. If a system was measured at several rates, each rate is a subject of the same
+        system."""
         groups: list[list[SubjectResults]] = []
         for part in self.parts:
             one = part.subject.records[0]
@@ -313,7 +317,7 @@ class Study:
 
     @property
     def place(self) -> Note:
-        """The load at which the details of all systems were measured."""
+        """Describes at which load the details of all systems were measured, for example at the peak."""
         peaks = [part.curve.peak for part in self.closed if part.curve.peak]
         clients = {peak.clients for peak in peaks}
         if any(streams(part.subject.records[0]) for part in self.parts):

@@ -1,4 +1,4 @@
-"""Groups trials into the systems to compare, with their names and cores."""
+"""Groups trials into the systems to compare. Determines their names and the number of cores that they use."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def counted_in(records: Sequence[Record]) -> tuple[str, str]:
 
 
 def streams(record: Record) -> tuple[int, str] | None:
-    """Returns the number and name of concurrent streams, for work in which streams replace the load's clients."""
+    """Returns the number of concurrent streams and what they are called. Returns None for work without streams, which
+    is done by the clients of the load."""
     return described(record).streams
 
 
@@ -90,8 +91,8 @@ def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
 
 
 def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
-    """Groups records of one work by system, load shape and machine, each with a unique name. The order is that of the
-    records, and the first subject is the baseline.
+    """Groups records of one work by system, load shape and machine. Each group has a unique name. Groups are in the
+    order of the records, and the first one is the baseline.
     """
     counting = _counting(records)
     machines = machines_among(counting)
@@ -116,7 +117,8 @@ def emulated(record: Record) -> bool:
 
 
 def needs_mark(name: str, records: Sequence[Record]) -> bool:
-    """Returns whether any of the trials used emulated storage and the name does not already contain "emulated"."""
+    """Returns whether the name must be marked because storage was emulated. It must if any of the trials used emulated
+    storage, unless the name already contains "emulated"."""
     return "emulated" not in name and any(map(emulated, records))
 
 
@@ -134,7 +136,7 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
     own = facts_of(group[0])
     words = [f"{row.split('.')[-1]}={own[row]}" for row in rows if row in own and row != SEED]
     loops = [rival[0].cell.load.rate for rival in rivals]
-    if None in loops and any(loops):  # name the kind of loop, and not options that only one kind has
+    if None in loops and any(loops):  # options that only one kind of loop has are replaced by the kind of loop
         rate = group[0].cell.load.rate
         kind = "closed-loop" if rate is None else f"rate={rate:g}"
         of_loops = [f"{row.split('.')[-1]}=" for row in OF_ONE_LOOP]
@@ -145,8 +147,9 @@ def _distinct_name(label: str, group: tuple[Record, ...], rivals: list[tuple[Rec
 
 
 def machines_among(records: Sequence[Record]) -> Callable[[Record], tuple[str, str]]:
-    """Returns a function like `machines_of`. For a trial in which the server's machine was not observed, it returns the
-    machine that other trials of the same run observed for the same server, if there is only one.
+    """Returns a function like `machines_of`. If a trial did not observe the server's machine, the function uses the
+    machine that other trials of the same run observed for this server. If they observed several machines, the machine
+    remains unknown.
     """
     known: dict[tuple[str, str | None], set[str]] = {}
     for record in records:
@@ -178,12 +181,12 @@ def on_bare_machine(record: Record) -> bool:
 
 
 def pinned_cpus(record: Record) -> tuple[int, ...]:
-    """Returns the CPUs to which the work was pinned; empty for all CPUs.
+    """Returns the CPUs to which the work was pinned. Returns nothing if it may use all CPUs.
 
-    For a database server, these are the server's CPUs. Work without an engine, and workloads that run a library engine
-    in their own processes, are pinned to the server's CPUs if these are set. Otherwise, a library engine runs in the
-    client's threads, and the pinning of a thread takes precedence over the pinning of its process
-    (sched_setaffinity(2)).
+    A database server is pinned to the server's CPUs. Work without an engine is also pinned to the server's CPUs if
+    these are set, and so is a workload that runs a library engine in its own processes. Any other library engine runs
+    in the client's threads. It is pinned to the client's CPUs if these are set, because the pinning of a thread takes
+    precedence over the pinning of its process (sched_setaffinity(2)).
     """
     system, known = record.system, described(record)
     if known.bare_machine or (known.in_client and known.drives):
@@ -200,11 +203,12 @@ def machine_cores(machine: Mapping[str, Any]) -> int | None:
 
 
 def usable_cores(record: Record, of_machine: int | None) -> int | None:
-    """Returns the number of cores that the work can use: the machine's cores, or the number of CPUs to which the work
-    was pinned. Returns None if unknown.
+    """Returns the number of cores that the work can use. This is the machine's number of cores, or the number of CPUs
+    to which the work was pinned. Returns None if unknown.
 
-    Two of the pinned logical CPUs may belong to one core, which is not recorded, so the result is at most the machine's
-    number of cores. In a duet, each system has half of the cores.
+    It is not recorded which logical CPUs belong to the same core, so the number of pinned CPUs may be larger than the
+    number of their cores. The result is therefore at most the machine's number of cores. In a duet, each system has
+    half of the cores.
     """
     held = len(pinned_cpus(record))
     if held:

@@ -1,5 +1,6 @@
-"""Summarises repeated trials of one configuration: centre, range, confidence interval, pooled percentiles, and runs.
-The interval is Student's t interval (Biometrika 6, 1908). With fewer than three values, there is only a range.
+"""Summarises repeated trials of one configuration. Computes the centre, the range, the confidence interval, percentiles
+over all trials, and means of runs. The interval is Student's t interval (Biometrika 6, 1908). With fewer than three
+values, there is only a range.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Summary:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95% t interval of the mean, if there are at least 3 values. It assumes independent, roughly normal values."""
+        """95% t interval of the mean. None if there are fewer than 3 values. It assumes independent, roughly normal
+        values."""
         if self.n < _LEAST:
             return None
         half = t_quantile(0.975, self.n - 1) * self.deviation / math.sqrt(self.n)
@@ -47,7 +49,7 @@ class Summary:
 
     @property
     def spread(self) -> float:
-        """Range divided by the centre; 0 for one value, infinite for a centre of 0."""
+        """Range divided by the centre. It is 0 for one value and infinite if the centre is 0."""
         if self.high == self.low:
             return 0.0
         return (self.high - self.low) / abs(self.centre) if self.centre else math.inf
@@ -60,7 +62,7 @@ def summarise(values: Sequence[float]) -> Summary | None:
     if not finite:
         return None
     mean, low, high = statistics.fmean(finite), min(finite), max(finite)
-    # `statistics.stdev` uses fractions, which takes 20 times as long.
+    # `statistics.stdev` would take 20 times as long, because it computes with fractions.
     squares = math.fsum((value - mean) ** 2 for value in finite) if high > low else 0.0
     deviation = math.sqrt(squares / (len(finite) - 1)) if squares else 0.0
     return Summary(len(finite), statistics.median(finite), mean, low, high, deviation)
@@ -72,9 +74,10 @@ def overlap(a: Summary, b: Summary) -> bool:
 
 
 def over_passes(metrics: Mapping[str, Summary], name: str) -> Summary:
-    """Returns the summary of a metric with the range over all passes of all trials.
+    """Returns the summary of a metric. For the storage workload, its range covers all passes of all trials.
 
-    The storage workload records the lowest and the best pass of a trial. For other workloads, the range is over trials.
+    This workload records the lowest and the best pass of a trial. Other workloads do not, so their range covers the
+    values of the trials.
     """
     own, base = metrics[name], base_name(name)
     lowest, best = (metrics.get(f"{base}_{end}{name[len(base) :]}") for end in ("lowest", "best"))
@@ -82,7 +85,7 @@ def over_passes(metrics: Mapping[str, Summary], name: str) -> Summary:
 
 
 # The median of the 99th percentiles of three trials is not a 99th percentile. Percentiles over several trials are
-# therefore computed from merged histograms, over the transactions of all trials together, unless a page states
+# therefore computed from merged histograms. They cover the transactions of all trials together, unless a page states
 # otherwise.
 
 
@@ -106,9 +109,9 @@ def pooled_percentiles(
 ) -> dict[str, tuple[float, int]]:
     """Returns each percentile in seconds and the number of transactions that it was computed from.
 
-    A percentile includes only trials with enough transactions for it (`sampled`). Percentiles without such a trial, or
-    with too few transactions, are left out. `wanted`: for each metric, the name of the histogram and the fraction, as
-    returned by `percentile`.
+    A percentile includes only trials with enough transactions for it (`sampled`). A percentile is left out if there is
+    no such trial, or if there are too few transactions for it. `wanted`: for each metric, the result of `percentile`,
+    which is the name of the histogram and the fraction.
     """
     by_trials: dict[tuple[int, ...], list[str]] = {}
     for metric in wanted:
@@ -126,9 +129,9 @@ def pooled_percentiles(
 
 
 def with_pooled(summaries: Mapping[str, Summary], trials: Sequence[Record], archive: Archive) -> dict[str, Summary]:
-    """Returns `summaries` of `trials`, in which the centres of percentiles are computed over the transactions of all
-    trials together. Ranges are unchanged. Centre and range are based on the same trials, so the centre is within the
-    range. If no trial has a histogram, the centre stays the median of the trials.
+    """Replaces the centres of percentiles in `summaries`. The new centre of a percentile is computed over the
+    transactions of all trials together. Ranges are unchanged. Centre and range are based on the same trials, so the
+    centre is within the range. If no trial has a histogram, the centre stays the median of the trials.
     """
     known = {metric: of for metric in summaries if (of := percentile(metric)) is not None}
     if len(trials) < 2 or not known or archive is EMPTY:
@@ -146,21 +149,23 @@ class Repeats:
 
     of_trials: tuple[float, ...]
     values: tuple[float, ...]
-    """Geometric means of each run's trials, or the trials' values if the trials are independent repeats."""
+    """Independent repeats. If the trials are independent, their values. Otherwise, the geometric mean of the trials of
+    each run."""
     runs: int
     """Number of runs."""
 
     @property
     def centre(self) -> float:
-        """The geometric mean, so that the quotient of two systems' centres is the ratio that `compare` shows."""
+        """The geometric mean. The quotient of two systems' centres is then the ratio that `compare` shows."""
         # For equal values, the logarithms would only add rounding errors.
         alike = min(self.of_trials) == max(self.of_trials)
         return self.of_trials[0] if alike else geometric_mean(self.values)
 
     def range(self, centre: float) -> CostRange:
-        """Returns `centre` with its 95% confidence interval, over runs, or over trials if there is only one run.
+        """Returns `centre` with its 95% confidence interval. The interval is computed from runs. If there is only one
+        run, it is computed from trials.
 
-        The interval is Student's t of the logarithms. With fewer than two values, it is unbounded.
+        It is Student's t interval of the logarithms. With fewer than two values, it is unbounded.
         """
         known = self.values if self.runs > 1 else self.of_trials
         if len(known) < 2:
@@ -176,8 +181,8 @@ def repeats(trials: Sequence[Record], metric: str, interleaved: bool = False) ->
     """Groups the trials' values into repeats. `interleaved`: whether the trials are from blocks of a lab that measured
     all systems in turn.
 
-    Blocks of a lab are independent repeats. Otherwise, each run is one repeat, because its trials share a server start
-    and the state of the machine, so they vary less than runs do.
+    Blocks of a lab are independent repeats. Otherwise, each run is one repeat. The trials of a run have the server
+    start and the state of the machine in common, so they vary less than runs do.
     """
     values = [(record.series, record.metrics.get(metric, 0.0)) for record in trials if sampled(record, metric)]
     return grouped([(run, value) for run, value in values if 0 < value < math.inf], interleaved)

@@ -23,7 +23,7 @@ from ironbench.study.subjects import counted_in, failed_share
 _FORM = re.compile(r"(p50|p90|p95|p99|p999|mean|max)\s*(?:<=?|≤)\s*(\S+)\s+at\s+([\d.]+)\s*(?:tps|/s)?", re.IGNORECASE)
 _RESPONSE_TIME = Range(0.0, DAY_S, "s", above=True, example="10ms")
 _SAME_RATE = 0.01
-"""Maximum relative difference between the target's rate and a measured rate that counts as the same."""
+"""A measured rate counts as the target's rate if it differs by at most this fraction."""
 LEAST_TRIALS = 3
 """Minimum number of trials. With fewer trials there is no confidence interval, and therefore no upper bound."""
 
@@ -46,12 +46,12 @@ class RateResult:
     rate: float
     trials: tuple[Record, ...]
     centre_s: float
-    """The target's metric: a percentile over the transactions of all trials together; for a mean or maximum, the
-    geometric mean over the trials."""
+    """Value of the target's metric. A percentile is computed over the transactions of all trials together. For a mean
+    or maximum, it is the geometric mean over the trials."""
     bound_s: float | None
-    """Upper bound of the trials' 95% confidence interval, at least `centre_s`; None with too few trials."""
+    """Upper bound of the trials' 95% confidence interval. It is at least `centre_s`. None with too few trials."""
     least_s: float | None
-    """Lower bound of the trials' 95% confidence interval, at most `centre_s`."""
+    """Lower bound of the trials' 95% confidence interval. It is at most `centre_s`."""
     kept: bool
     """Whether every trial sustained the rate."""
     never_kept: bool
@@ -62,7 +62,7 @@ class RateResult:
 
     def misses(self, target: Target) -> bool:
         """Returns whether the trials show that the target is not met. If neither `meets` nor `misses` is true, more
-        trials may decide."""
+        trials may show which of the two is true."""
         return self.never_kept or (self.least_s is not None and self.least_s > target.limit_s)
 
 
@@ -72,18 +72,19 @@ class Attained:
 
     system: str
     best: RateResult | None
-    """The measurement at the highest rate that meets the target, or else the measurement that comes closest to it; None
-    if there is no measurement."""
+    """The measurement at the highest rate at which the target is met. If it is met at no rate, the measurement that
+    comes closest to it. None if there is no measurement."""
     meets: bool
     why: Note
-    """By how much the target is met, or why it is not met."""
+    """If the target is met, by how much. If it is not met, why."""
     misses: bool = False
     """Whether all measurements at the target's rate show that the target is not met. If neither `misses` nor `meets` is
     true, the result is inconclusive."""
 
     @property
     def undecided(self) -> bool:
-        """Whether the system was measured, and more trials may show that it meets the target."""
+        """Whether it is inconclusive if the system meets the target. The system was measured, and more trials may show
+        that it does."""
         return self.best is not None and not self.meets and not self.misses
 
 
@@ -100,10 +101,10 @@ def parse(text: str) -> Target:
 
 
 def attained(system: str, records: Sequence[Record], target: Target, archive: Archive = EMPTY) -> Attained:
-    """Checks a system against a target by the upper bound of its confidence interval.
+    """Checks whether a system meets a target. The upper bound of its confidence interval decides.
 
-    Only open-loop trials at the target's rate or above count. A closed loop sends fewer requests to a slow system, so
-    its response times cannot be compared with a target at a given rate.
+    Only open-loop trials at the target's rate or above count. In a closed loop, a slow system gets fewer requests, so
+    the response times are not those at a given rate.
     """
     usable = [record for record in records if record.status.comparable and target.metric in record.metrics]
     open_loop = [record for record in usable if record.cell.load.rate is not None and record.cell.load.curve is None]

@@ -1,4 +1,6 @@
-"""Time lines of a trial: throughput, response times and devices second by second, and the course of a load curve."""
+"""Time lines of a trial. They show throughput, response times and devices second by second, and how the trial followed
+a load curve.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +42,13 @@ _EVERY_SECOND = {
     "response_time_p50_s": "response_p50_s",
     "response_time_p99_s": "response_p99_s",
 }
-"""For each metric, the column of the stored seconds."""
+"""For each metric, the name of its column in the stored time series."""
 _PERCENTILE = re.compile(r"_p\d+_s$")
 _LATE = 0.05
-"""Tolerance in seconds: the last second counts as complete if the trial ended at most this long before its end."""
+"""The last second counts as complete if at most this many seconds of it are missing."""
 
 ONE_DEVICE = 0.02
-"""Maximum relative difference between the counters of two roles that count as counters of the same device."""
+"""Two roles are assumed to be on the same device if their counters differ by at most this fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class TimelineSeries:
 
     metric: str
     part: str
-    """Role such as `log`; empty for the total."""
+    """Role such as `log`. Empty for the total."""
     t_s: tuple[float, ...]
     value: tuple[float, ...]
 
@@ -70,7 +72,7 @@ class Timeline:
     lines: tuple[TimelineSeries, ...] = ()
     devices: tuple[TimelineSeries, ...] = ()
     own: tuple[TimelineSeries, ...] = ()
-    """Time lines by profile, recorded by a workload that runs its own code."""
+    """Time lines that a workload with its own code recorded. There is one for each of its profiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +91,18 @@ class SecondOfTrial:
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Response (or service) times by fraction of transactions, merged over trials."""
+    """Percentiles of response times or service times, computed over all transactions of several trials."""
 
     metric: str
     count: int
-    """Number of transactions behind the percentile that is based on the most transactions."""
+    """Each percentile is computed from a number of transactions. This is the largest of these numbers."""
     points: tuple[tuple[float, float], ...] = field(default=())
-    """Pairs (fraction of transactions, seconds)."""
+    """Pairs (level, seconds). The level is a fraction of transactions."""
 
 
 def typical(trials: Sequence[Record]) -> Record:
-    """Returns the trial with the (lower) median throughput. With an even number of trials, this is the lower of the two
-    middle trials. It is an actual trial, so it has a time line."""
+    """Returns the trial with the median throughput. With an even number of trials, this is the lower of the two middle
+    trials. Unlike a mean of trials, this trial has a time line."""
     ranked = sorted(trials, key=lambda record: (record.metrics.get("throughput", 0.0), record.id))
     return ranked[(len(ranked) - 1) // 2]
 
@@ -109,7 +111,7 @@ def timeline(record: Record, archive: Archive) -> Timeline:
     seconds = archive.seconds(record.id)
     times = [float(t) for t in seconds.get("t_s", ())]
     step = max(1, math.ceil(len(times) / MOST_POINTS))
-    # The count of the last second is a rate only if the trial lasted until the end of that second.
+    # If the trial ended during the last second, the count of this second is not a rate.
     whole = sum(t + 1.0 <= record.elapsed_s + _LATE for t in times)
     lines = tuple(
         TimelineSeries(name, "", *_thinned(times[:known], list(map(float, seconds[column]))[:known], step, reduce))
@@ -127,8 +129,8 @@ def timeline(record: Record, archive: Archive) -> Timeline:
 
 
 def line(metric: str, times: Sequence[float], values: Sequence[float]) -> TimelineSeries:
-    """Returns a quantity over time with at most `MOST_POINTS` points. Each point is the mean of the values that it
-    combines, or for percentiles their maximum."""
+    """Returns a quantity over time with at most `MOST_POINTS` points. Each point combines several values. It is their
+    mean, or for percentiles their maximum."""
     reduce: Callable[[Sequence[float]], float] = max if _PERCENTILE.search(metric) else fmean
     return TimelineSeries(metric, "", *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), reduce))
 
@@ -179,8 +181,8 @@ def devices(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
 
 
 def _same(a: TimelineSeries, b: TimelineSeries) -> bool:
-    """Returns whether two roles have the same device. The counters of one device, read moments apart, differ very
-    little."""
+    """Returns whether two roles have the same device. The counters of one device differ very little if they are read
+    shortly after each other."""
     if a.metric != b.metric or len(a.value) != len(b.value) or not any(a.value):
         return False
     apart = sum(abs(x - y) for x, y in zip(a.value, b.value, strict=True))
@@ -188,8 +190,8 @@ def _same(a: TimelineSeries, b: TimelineSeries) -> bool:
 
 
 def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "response_time") -> Percentiles | None:
-    """Returns percentiles over the transactions of `trials` together; None without a median. Each percentile includes
-    the same trials as the percentile in tables (`pooled_percentiles`)."""
+    """Returns percentiles over the transactions of `trials` together. Returns None if there are too few transactions
+    for a median. A percentile is computed from the same trials as in tables (`pooled_percentiles`)."""
     wanted = {percentile_name(metric, share): (metric, share) for share in QUANTILES}
     found = pooled_percentiles(wanted, trials, archive)
     if percentile_name(metric, 0.5) not in found:
@@ -220,15 +222,16 @@ def _device_order(name: str) -> tuple[int, str]:
 
 
 KEPT = 0.95
-"""Fraction of the requested rate that counts as sustained, and fraction of the highest throughput that counts as
-reached."""
+"""A knee must be before this fraction of the ramp. If the highest throughput is reached later, there is no knee."""
 _EARLY = 0.85
-"""The highest throughput must be reached before this fraction of the ramp, or it does not count as a knee."""
+"""Minimum shortfall of throughput for a knee, in standard deviations. It is large, because each of the many points of a
+ramp could fall short by chance."""
 _CHANCE = 4.0
 """Minimum shortfall for a knee, in standard deviations. The value is high because each point of a ramp could be
 mistaken for a knee."""
 _IN_A_ROW = 3
-"""Number of consecutive points that must fall behind. A single point may be a checkpoint."""
+"""Number of consecutive points at which throughput must fall short. A single such point may be caused by a
+checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +240,7 @@ class Moment:
 
     t_s: float
     asked: float
-    """Mean of the load curve over the point's time: transactions per second, or clients."""
+    """Requested load: the mean of the load curve during the point's time, in transactions per second or clients."""
     done: float
     """Transactions finished per second."""
 
@@ -249,12 +252,12 @@ class LoadCourse:
     curve: Curve
     moments: tuple[Moment, ...]
     p99_s: tuple[tuple[float, float], ...]
-    """(second, 99th percentile of response times)."""
+    """Pairs (second, 99th percentile of response times)."""
 
     @property
     def knee(self) -> float | None:
-        """Load at which a ramp stops increasing throughput; None without a ramp, or if throughput grows until the end.
-        This is an estimate, because queues and caches react to the load with a delay.
+        """Load of a ramp above which throughput no longer grows. None without a ramp, or if throughput grows until the
+        end. This is an estimate, because queues and caches react to the load with a delay.
         """
         if not self.curve.is_ramp:
             return None
@@ -262,7 +265,7 @@ class LoadCourse:
 
 
 def course(record: Record, timeline: Timeline) -> LoadCourse | None:
-    """Returns the course of a trial; None if the load was constant or no time line is stored."""
+    """Returns the course of a trial. Returns None if the load was constant or no time line is stored."""
     curve = record.cell.load.curve
     lines: Mapping[str, Mapping[float, float]] = {
         line.metric: dict(zip(line.t_s, line.value, strict=True)) for line in timeline.lines
@@ -276,7 +279,8 @@ def course(record: Record, timeline: Timeline) -> LoadCourse | None:
 
 
 def _rate_knee(moments: Sequence[Moment]) -> float | None:
-    """Returns the rate at the first of several consecutive points with a significant shortfall, or None.
+    """Finds the first of several consecutive points with a significant shortfall, and returns its rate. Returns None if
+    there are no such points.
 
     Random arrivals follow a Poisson distribution, whose variance equals its mean.
     """
@@ -288,7 +292,8 @@ def _rate_knee(moments: Sequence[Moment]) -> float | None:
         lacking = asked - step_s * sum(one.done for one in behind)
         if len(behind) < _IN_A_ROW or lacking <= _CHANCE * math.sqrt(asked):
             continue
-        # If the system later keeps up with a higher load, this was only a stall, and the knee is later.
+        # If the system later keeps up with a higher load, this point was only a stall. The knee is then at a later
+        # point.
         if not _keeps_up(moments[place + 1 :], step_s):
             return behind[0].asked
     return None
@@ -307,13 +312,13 @@ def _keeps_up(later: Sequence[Moment], step_s: float) -> bool:
 
 
 def _clients_knee(moments: Sequence[Moment]) -> float | None:
-    """Returns the smallest number of clients that nearly reaches the highest throughput. Throughput is smoothed over
+    """Returns the smallest number of clients with nearly the highest throughput (`KEPT`). Throughput is smoothed over
     neighbouring points."""
     smooth = [
         sum(one.done for one in moments[max(0, place - 1) : place + 2]) / len(moments[max(0, place - 1) : place + 2])
         for place in range(len(moments))
     ]
     first = next(place for place, value in enumerate(smooth) if value >= KEPT * max(smooth))
-    # With linear growth, this fraction is also reached near the end. More clients might then increase throughput
-    # further.
+    # If throughput grows linearly, it also reaches this fraction of the maximum, but only near the end. More clients
+    # might then increase throughput further, so this is not a knee.
     return moments[first].asked if first < _EARLY * len(moments) else None

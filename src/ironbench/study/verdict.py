@@ -1,11 +1,12 @@
 """Computes the verdict on two configurations from their blocks: faster, slower, equivalent, or inconclusive with
-advice. If a ratio of 1 is rejected, the verdict is faster or slower, even if the difference is small; if it is smaller
-than the margin, a note is added. Otherwise, if ratios outside the margin are rejected, the verdict is equivalent.
-Otherwise, the verdict is inconclusive.
+advice. If a ratio of 1 is rejected, the verdict is faster or slower. This is so even for a small difference; if it is
+smaller than the margin, a note is added. If a ratio of 1 is not rejected, but ratios outside the margin are, the
+verdict is equivalent. Otherwise, the verdict is inconclusive.
 
-A ratio that changes during the lab violates the t interval's assumption that blocks are repeats of one ratio. If the
-ratio changes, a verdict must be true at both ends of the change, each with a 95% interval; otherwise there is no
-verdict. In only 1 of 100 comparisons is such a change detected by chance, so few verdicts are lost.
+The t interval assumes that all blocks are repeats of the same ratio. If the ratio changes during the lab, this is not
+the case. The ratios at the start and at the end of the change then have separate 95% intervals. If the verdict is not
+true for both intervals, there is no verdict. In only 1 of 100 comparisons is such a change detected by chance, so few
+verdicts are lost.
 """
 
 from __future__ import annotations
@@ -48,13 +49,14 @@ class Comparison:
     lost: tuple[int, int] = (0, 0)
     """Number of blocks without a usable trial, see `Finding.lost`."""
     failed: int = 0
-    """Number of blocks in which a trial of either side failed and will not be repeated unless the user requests it."""
+    """Number of blocks in which a trial of either side failed. Failed trials are repeated only if the user requests
+    it."""
     barred: Note | None = None
     """Why no verdict is allowed."""
     change: Change | None = None
     """How the logarithm of the ratio changed over the blocks."""
     trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
-    """The trials of the configuration and of the baseline, one each for every pair."""
+    """The trials of the configuration, and the trials of the baseline. Both contain one trial for every pair."""
     unmeasured: int = 0
     """Number of blocks of the started stages that have not been measured yet."""
     planned: int = 0
@@ -67,14 +69,15 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Holm:
-    """Result of Holm's correction for one of the comparisons for which a lab has verdicts."""
+    """Result of Holm's correction for one comparison. The correction covers all comparisons for which the lab has
+    verdicts."""
 
     comparisons: int = 1
     """Divisor of alpha for the test of a difference."""
     equivalences: int = 1
     """Divisor of alpha for the test of equivalence."""
     p: float | None = None
-    """P value after Holm's correction; None for a comparison that is tested alone."""
+    """P value after Holm's correction. None for a comparison that is tested alone."""
 
 
 ALONE = Holm()
@@ -145,7 +148,7 @@ def advice(result: PairedRatios, better: str, margin: float, place: InterimAnaly
     if better == "neither":
         return note("choose-other-metric")
     if result.blocks < LEAST_BLOCKS:
-        # With so few blocks, the variation is hardly known, so the number of blocks needed is not predicted.
+        # So few blocks hardly show the variation. The number of required blocks is therefore not predicted.
         if result.blocks < place.planned[-1] >= LEAST_BLOCKS:
             return note("finish-lab", planned=place.planned[-1], least=LEAST_BLOCKS)
         return note("least-blocks", least=LEAST_BLOCKS)
@@ -160,7 +163,8 @@ def advice(result: PairedRatios, better: str, margin: float, place: InterimAnaly
 
 
 def _enough_at_the_end(result: PairedRatios, margin: float, place: InterimAnalysis, share: float) -> bool:
-    """Returns whether the planned blocks are enough for a verdict, at the alpha that is left for the last analysis."""
+    """Returns whether the planned blocks are enough for a verdict at the last analysis, with the alpha that is left for
+    it."""
     last = replace(place, number=place.looks)
     levels = last.level(share, 2), last.level(share, 1)
     wanted = blocks_needed(margin, result.spread, result.blocks, *levels, LEAST_BLOCKS)
@@ -248,14 +252,14 @@ def _nothing(one: Comparison, method: Method, place: InterimAnalysis, decides: b
     )
 
 
-# Values may change over the blocks because the machine changes, which pairing cancels, or because the ratio changes,
-# which pairing does not cancel. `stats.steadiness` detects drifts and steps. The machine's drift per trial is the slope
-# of a straight line that is fitted by least squares, with an intercept for each configuration. It is compared with the
-# residual variation (Draper and Smith, "Applied Regression Analysis", Wiley 1998, chapters 1 and 14).
+# Values may change over the blocks for two reasons. If the machine changes, pairing cancels the change. If the ratio
+# changes, pairing does not. `stats.steadiness` detects drifts and steps. To measure the machine's drift, a straight
+# line with an intercept for each configuration is fitted by least squares. The slope is the drift per trial, which is
+# compared with the residual variation (Draper and Smith, "Applied Regression Analysis", Wiley 1998, chapters 1 and 14).
 
 _STEEP = 1.5
-"""Maximum drift between consecutive trials, divided by the noise. With more drift, up to 8% of A/A labs with 6 blocks
-end in the verdict faster or slower, instead of 5% (simulated by `python -m bench verdicts`)."""
+"""Maximum ratio of the drift between consecutive trials to the noise. With more drift, up to 8% of A/A labs with 6
+blocks end with a verdict of faster or slower, and not 5% (simulated by `python -m bench verdicts`)."""
 _WORTH_SAYING = 0.02
 """Minimum relative change that is reported."""
 
@@ -263,9 +267,9 @@ _WORTH_SAYING = 0.02
 def drift_warnings(
     metric: str, pairs: Sequence[tuple[int, float, float]], trials: Sequence[Record]
 ) -> tuple[Note, ...]:
-    """Returns notes on changes that affected both sides equally.
+    """Returns notes on changes of the machine, which affected both sides equally.
 
-    `pairs`: (block, value, baseline's value), in order of blocks. `trials`: the trials with these values.
+    `pairs`: (block, value, baseline's value), in order of blocks. `trials`: the trials from which the values are.
     """
     if len(pairs) < LEAST:
         return ()
@@ -273,7 +277,8 @@ def drift_warnings(
     blocks = [block for block, _, _ in pairs]
     notes = []
     shift = change(levels)
-    # If the ratio changed, one side changed, which also changes the mean of both sides.
+    # If the ratio changed, at least one side changed. The mean of both sides then also changes, and no second note is
+    # needed.
     if shift and _worth(shift) and ratio_change(pairs) is None:
         block = None if shift.kind == "drift" else blocks[shift.place] + 1
         notes.append(note("both-changed", metric=metric, change=math.expm1(shift.after - shift.before), block=block))
@@ -283,8 +288,8 @@ def drift_warnings(
 
 
 def ratio_change(pairs: Sequence[tuple[int, float, float]]) -> Change | None:
-    """Returns the change of the ratio's logarithm over the blocks; None if it is insignificant or negligible. `pairs`:
-    as for `drift_warnings`."""
+    """Returns the change of the ratio's logarithm over the blocks. Returns None if the change is insignificant or
+    negligible. `pairs`: as for `drift_warnings`."""
     shift = change([math.log(value / base) for _, value, base in pairs])
     return shift if shift and _worth(shift) else None
 
@@ -301,7 +306,7 @@ def _worth(shift: Change) -> bool:
 
 def _steep(metric: str, trials: Sequence[Record]) -> bool:
     """Returns whether the linear drift between consecutive trials is too large compared with their variation. Returns
-    False for interleaved systems, because they are measured at the same time, so a drift affects all of them equally.
+    False for interleaved systems. They are measured at the same time, so a drift affects all of them equally.
     """
     if any(record.turns_since for record in trials):
         return False

@@ -1,5 +1,6 @@
-"""Lists differences between two versions or engines other than the version: builds and defaults that may explain a
-ratio."""
+"""Lists differences in builds and defaults between two versions or engines. They may explain a ratio, although they are
+not part of the version itself.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ NONE = "none"
 
 @dataclass(frozen=True, slots=True)
 class BesideVersion:
-    """Two configurations with different server versions or engines. The values of each difference are the baseline's
-    and the configuration's."""
+    """Two configurations with different server versions or engines. Each difference contains the baseline's value and
+    the configuration's value."""
 
     cell: str
     baseline: str
     rows: tuple[Difference, ...]
     """Features that a build lacks (`LACKS`), followed by settings that were chosen for a build or a server."""
     defaults: tuple[Difference, ...] = ()
-    """Settings that differ although they are at their default in both versions. The default therefore depends on the
+    """Settings that are at their default in both versions and still differ. Their default therefore depends on the
     version."""
     other_engine: bool = False
     """Whether the engines differ. Each engine has its own settings and build features, so none are compared."""
@@ -36,10 +37,10 @@ def beside_version(
     facts: Mapping[str, Mapping[str, str]],
     lacks: Mapping[str, Collection[str] | None],
 ) -> tuple[BesideVersion, ...]:
-    """Lists the comparisons between different engines, and the comparisons between versions that have other
-    differences. Comparisons of which a side was not measured are left out. `comparisons`: pairs of configuration and
-    baseline. `facts`: facts by configuration name, as from `differences.facts`. `lacks`: for each configuration, the
-    features that its build lacks; None if unknown.
+    """Lists all comparisons between different engines. Comparisons between versions are listed if the versions also
+    differ in builds or defaults. Comparisons are left out if a side was not measured. `comparisons`: pairs of
+    configuration and baseline. `facts`: for each configuration, its facts from `differences.facts`. `lacks`: for each
+    configuration, the features that its build lacks; None if they are unknown.
     """
     found = []
     for cell, baseline in comparisons:
@@ -62,8 +63,8 @@ def beside_version(
 
 def _builds(sides: Sequence[Mapping[str, str]], lacks: Sequence[Collection[str] | None]) -> tuple[Difference, ...]:
     """Returns the features that the two builds lack, if they differ. Features that one of the versions cannot have are
-    ignored. Empty if the features of a build are unknown, because the engine does not report them or the record is
-    old."""
+    ignored. Returns nothing if the features of a build are unknown. They are unknown if the engine does not report them
+    or the record is old."""
     before, after = lacks
     if before is None or after is None:
         return ()
@@ -82,8 +83,8 @@ def _impossible(side: Mapping[str, str]) -> list[str]:
 def _settings(
     before: Mapping[str, str], after: Mapping[str, str]
 ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Splits the settings that differ into settings that were chosen, by the user or when the database was created, and
-    defaults that differ between the versions. Both sides must have the same engine."""
+    """Splits the settings that differ into two groups. Chosen settings were set by the user or when the database was
+    created. The other settings are defaults that differ between the versions. Both sides must have the same engine."""
     engine = settings_of(before.get("system.engine", ""))
     chosen: list[Difference] = []
     defaults: list[Difference] = []
