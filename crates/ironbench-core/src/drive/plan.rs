@@ -231,9 +231,9 @@ pub enum Arrivals {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// Measured seconds, without the warm-up.
+    /// Length of the window in seconds, without the warm-up.
     DurationS(f64),
-    /// Measured transactions of each client, without the warm-up.
+    /// Number of measured transactions of each client, without the warm-up.
     Transactions(u64),
 }
 

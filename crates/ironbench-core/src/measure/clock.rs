@@ -27,7 +27,7 @@ pub fn unix_now() -> u64 {
     read(libc::CLOCK_REALTIME)
 }
 
-/// Converts seconds to nanoseconds; negative values and NaN become 0.
+/// Converts seconds to nanoseconds. Negative values and NaN become 0.
 pub fn from_seconds(seconds: f64) -> u64 {
     (seconds * SECOND as f64).round() as u64
 }

@@ -122,8 +122,7 @@ impl<S> Gate<S> {
     }
 
     pub fn stop(&self) {
-        // A thread may be about to wait, after it has checked the flag. Because of the lock, it does not miss the
-        // change.
+        // Without the lock, a thread that has checked the flag and is about to wait would miss the change.
         let state = self.lock();
         self.stopped.store(true, Relaxed);
         drop(state);

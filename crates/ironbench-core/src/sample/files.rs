@@ -148,8 +148,7 @@ fn entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether the name matches the pattern. `*` matches any characters, but a leading dot must be in the pattern, as in a
-/// shell.
+/// Whether the name matches the pattern. `*` matches any characters, but not a leading dot, as in a shell.
 fn name_matches(name: &str, pattern: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with('.') {
         return false;

@@ -67,8 +67,7 @@ pub struct LdapScript<'p> {
     /// The request that binds the client as the connection's own user again. None if the client stays bound as another
     /// user.
     own: Option<&'p OwnBind>,
-    /// Whether the client has tried to bind as another user, and has not been bound as the connection's own user since
-    /// then.
+    /// Whether the client has tried to bind as another user. False again when it is bound as the connection's own user.
     is_others: bool,
     /// Message ID of the pending bind as the connection's own user. None if no such bind is pending.
     back: Option<i32>,

@@ -14,7 +14,8 @@ pub struct Gathered {
 
 #[derive(Debug)]
 pub struct Operations {
-    /// The operation of each command, and the variables that store values of its entries. Indexed by `Sql::id`.
+    /// The operation of each command, and the variables in which values of the returned entries are stored. Indexed by
+    /// `Sql::id`.
     each: Vec<(Operation, Vec<Gathered>)>,
 }
 

@@ -54,8 +54,8 @@ const SCRAM: &str = "SCRAM-SHA-256";
 #[derive(Debug)]
 pub struct OwnBind {
     value: Vec<u8>,
-    /// Whether the connection's own user is anonymous. A failed bind also makes the connection anonymous (RFC 4513, 4),
-    /// so it restores this user too.
+    /// Whether the connection's own user is anonymous. In this case the bind as the own user need not succeed, because
+    /// a failed bind also makes the connection anonymous (RFC 4513, 4).
     anonymous: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Rows in the text format of PostgreSQL's COPY (PostgreSQL 18 documentation, COPY, "Text Format").
 
-/// Returns the INSERT statement for rows of `fields` fields. `sql` is a COPY or INSERT, which contains the table.
-/// Returns None for other statements.
+/// Returns an INSERT statement for rows of `fields` fields. If `sql` is a COPY, the INSERT uses its table. An INSERT is
+/// returned unchanged. Returns None for other statements.
 pub fn insert_for(sql: &str, fields: usize) -> Option<String> {
     let sql = sql.trim().trim_end_matches(';').trim_end();
     let (verb, rest) = sql.split_once(char::is_whitespace)?;

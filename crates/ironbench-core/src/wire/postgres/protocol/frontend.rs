@@ -190,7 +190,7 @@ pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
     message(out, b'd', |out| out.extend_from_slice(data));
 }
 
-/// Returns the header of a CopyData message whose `length` bytes the caller sends separately.
+/// Returns the header of a CopyData message. The caller sends its `length` bytes separately.
 pub fn copy_data_head(length: usize) -> [u8; 5] {
     let [a, b, c, d] = (length as i32 + 4).to_be_bytes();
     [b'd', a, b, c, d]
