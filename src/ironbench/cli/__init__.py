@@ -156,7 +156,7 @@ def main() -> None:
     streams.prepare()
     # `-@2` is standard input with weight 2, as in pgbench. The parser would treat it as an option.
     sys.argv[1:] = [f"/dev/stdin{word[1:]}" if re.fullmatch(r"-@\d+", word) else word for word in sys.argv[1:]]
-    # Only the requested command is imported, because importing all commands takes longer than running most of them.
+    # Only the requested command is imported. Importing all commands would take longer than most commands run.
     asked = program(VERBS.keys() & set(sys.argv[1:2]))
     failure: IronbenchError | None = None
     try:

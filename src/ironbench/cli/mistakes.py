@@ -83,10 +83,9 @@ def _parameters(words: Sequence[str], command: Any) -> Sequence[Any]:
 
 
 def forbidden(error: OSError) -> InputError | None:
-    """Converts a PermissionError to an InputError.
-
-    Without permission, some functions of pathlib raise PermissionError, and others return False (since Python 3.14,
-    `exists` and `is_dir` always return False). The error is therefore converted in one place for all commands.
+    """Converts a PermissionError to an InputError. This function serves all commands, because many functions of pathlib
+    may raise PermissionError. Others return False if a permission is missing (since Python 3.14, `exists` and `is_dir`
+    always do).
     """
     if error.errno != errno.EACCES or not error.filename:
         return None

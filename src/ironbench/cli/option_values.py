@@ -14,8 +14,7 @@ import typer
 
 
 def without_pydantic(command: Any) -> None:
-    """Replaces the functions that read option values, in a command and its subcommands, by functions that need no
-    schema."""
+    """Changes how a command and its subcommands read option values. The new functions need no schema."""
     try:
         from typer._coercion import RuntimeParam
     except ImportError:

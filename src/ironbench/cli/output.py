@@ -98,7 +98,7 @@ def delivered(data: bytes, place: Path | None, words: str) -> int:
     document. Returns the exit code."""
     printer = Printer()
     if place is None:
-        printer.data(data.decode().replace("\r\n", "\n"))  # CSV lines end with CR LF, but a terminal needs only LF
+        printer.data(data.decode().replace("\r\n", "\n"))  # CSV has CR LF, a terminal needs LF
         return 0
     write(place, data)
     printer.say(words)

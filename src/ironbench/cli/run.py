@@ -48,7 +48,7 @@ def run(workload: str, files: list[str] | None, **typed: Any) -> int:
 
 
 def execute(asked: RunFile) -> int:
-    """Plans, measures and shows a run; returns the exit code (docs/reference/statuses.md)."""
+    """Plans, measures and shows a run. Returns the exit code (docs/reference/statuses.md)."""
     from ironbench.lab import declare, run_plan, upkeep
     from ironbench.model.system import Setup
     from ironbench.plan import requirements
@@ -116,7 +116,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
             printer.say(f"{done}{counted(len(left.trials) + left.confirmations, 'trial')}, {time_of(left)}")
         try:
             records = loop.run(plan, secrets, store, printer, before)
-        except KeyboardInterrupt:  # Ctrl-C between trials; the loop handles Ctrl-C during a trial
+        except KeyboardInterrupt:  # between two trials; during a trial, the loop handles Ctrl-C
             printer.say(_interruption_message(run_plan.measured(store, plan.series)))
             return verdict.INTERRUPTED
     judgements = requirements.judged(claims, records)

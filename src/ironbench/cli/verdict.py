@@ -116,7 +116,7 @@ def suspect_words(records: Sequence[Record], answer: SearchResult | None = None)
 
 
 def require_kept(store: Store, records: Sequence[Record]) -> None:
-    """Raises FailureError if records that were written no longer exist, for example because the results directory was
+    """Raises FailureError if one of the written records no longer exists. This happens if the results directory was
     removed or unmounted."""
     if gone := store.gone(records):
         named = ", ".join(gone[:_MOST_NAMED]) + (f" and {len(gone) - _MOST_NAMED} more" if gone[_MOST_NAMED:] else "")

@@ -114,8 +114,8 @@ class SharedEngineBench:
         return [measure(plan, session, self.loaded, due, self.resources, self.storage)]
 
     def over(self, record: Record) -> bool:
-        """Returns whether the run must end because it was interrupted or stopped by an error, or the engine or its
-        devices died."""
+        """Returns whether the run must end after this record. This is the case if the trial was interrupted, if an
+        error stopped it, or if the engine or its devices died."""
         gone = not self.session.alive() or bool(self.storage.death())
         return record.status is Status.CUT_SHORT or record.warned(STOPPED_ON_ERROR) or gone
 

@@ -315,8 +315,8 @@ def _require_checkpoints(system: System, load: Load) -> None:
 
 
 def _require_transport(system: System, load: Load) -> None:
-    """Raises InputError if the engine does not support the declared protocol, or if `load.io` is set for an engine that
-    is not accessed over a network. Without this check, configurations that differ only in these fields would be the
+    """Raises InputError if the engine does not support the declared protocol. Also raises it if `load.io` is set but
+    the engine is not accessed over a network. Otherwise, configurations that differ only in these fields would do the
     same.
     """
     engine, usual = engines.get(system.engine), Load()
@@ -368,7 +368,8 @@ libraries."""
 
 
 def _require_files(system: System, choice: Choice, load: Load) -> None:
-    """Raises InputError if the hard limit on open files (getrlimit(2)) is too low for the clients in one process."""
+    """Raises InputError if the hard limit on open files (getrlimit(2)) is too low. A single process contains all
+    clients."""
     clients = workloads.get(choice.workload).connections(load.clients, choice.options)
     if load.cluster or workloads.get(choice.workload).drives:
         return

@@ -39,8 +39,8 @@ class _Left:
 
 
 class LabData:
-    """Data that are loaded once for all configurations with equal data, and are restored as often as the lab
-    requires."""
+    """The data of a lab. They are loaded once for all configurations with the same data, and restored as often as the
+    lab requires."""
 
     def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, pool: WorkerPool) -> None:
         """Loads the data, unless an earlier lab has loaded them. Raises InputError if there is not enough space, and

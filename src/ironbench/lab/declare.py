@@ -188,7 +188,8 @@ def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content
 
 
 def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], hints: Mapping[str, str]) -> None:
-    """Raises InputError if a run of the screen cannot be measured, needs a change by hand, or searches for its load."""
+    """Raises InputError if a screen contains an unsuitable run. All runs must be possible on this machine, need no
+    changes by hand, and have a fixed load."""
     for setup in setups:
         if setup.skipped:
             levels = named(setup.cell.levels)
@@ -214,7 +215,7 @@ def _commands_of_lab(declared: DeclaredLab) -> dict[str, Any]:
 
 
 def _refuse_varied_search(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> None:
-    """Raises InputError if the lab searches for the best load, but the load or its limit differs between
+    """Raises InputError if a lab that searches for the best load declares different loads or limits for its
     configurations."""
     base = declared.base["load"]
     for of in ("clients", "rate"):

@@ -30,7 +30,8 @@ from ironbench.study.differences import flattened
 
 
 def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> FrozenPlan:
-    """Returns the lab with the machine, programs and ironbench version with which it starts.
+    """Returns the lab together with the conditions at its start: the machine, the programs and the version of
+    ironbench.
 
     Raises InputError if a privilege is missing, or if another server is running in a directory of the lab.
     """
@@ -53,8 +54,8 @@ def freeze(lab: Lab, secrets: Mapping[str, Secrets], store: Store) -> FrozenPlan
 
 
 def secrets_of(lab: Lab) -> dict[str, Secrets]:
-    """Reads the credentials of a started lab from environment and password files, because the lab does not store them.
-    Raises InputError."""
+    """Reads the credentials of a lab that has already started. The lab does not store them, so they are read from
+    environment and password files. Raises InputError."""
     return {
         setup.cell.name: engines.get(setup.system.engine).validated(setup.system, setup.cell.load.clients)[1]
         for setup in lab.measurable

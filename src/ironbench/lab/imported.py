@@ -1,4 +1,4 @@
-"""Lists what an imported lab would run, connect to or read when it is resumed, so that the user can decide whether to
+"""Lists what resuming an imported lab would run, connect to and read. From this list, the user can decide whether to
 trust the lab's author."""
 
 from __future__ import annotations

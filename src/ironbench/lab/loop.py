@@ -137,8 +137,8 @@ def conduct(
     forgiven: Collection[str] = (),
     traces: str = "",
 ) -> list[Record]:
-    """Measures every trial of a lab that has no record yet, stage by stage, until an interim analysis ends the lab or
-    no stage is left.
+    """Measures the trials of a lab that have no record yet. Proceeds stage by stage until an interim analysis ends the
+    lab, or until no stage is left.
 
     `known`: notes for every record. `forgiven`: ids of failed records to ignore. `traces`: directory for traces of
     emulated devices, or an empty text for no traces. The caller must have locked the lab's directory. Raises

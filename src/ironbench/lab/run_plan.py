@@ -216,7 +216,7 @@ def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
     base: dict[str, Any] = {section: msgspec.to_builtins(getattr(asked, section)) for section in SECTIONS}
     base["system"]["label"] = _label(asked.system.label)
     base["layout"] = {role: _place(role, getattr(asked.layout, role)) for role in arrange.ROLES}
-    base["load"]["limit"] = []  # limits apply to the search and not to a configuration
+    base["load"]["limit"] = []  # limits belong to the search, not to a configuration
     if search:
         base["load"][factor] = search.high
     base["devices"] = _devices(asked, base["layout"])

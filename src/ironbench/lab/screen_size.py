@@ -72,7 +72,7 @@ def sized(
     budget_s: float | None,
     secrets: dict[str, Secrets],
 ) -> Planned:
-    """Plans a screen with the declared size, or with the best size within the budget, and computes its minimum
+    """Plans a screen with the declared size, or else with the best size within the budget. Computes the minimum
     detectable effect."""
     known = noise.known(labs.results())
     spread = size.of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()))

@@ -138,7 +138,7 @@ def sized(
     budget_s: float | None,
     secrets: dict[str, Secrets],
 ) -> Planned:
-    """Plans a lab with the declared size, or with the best size within the budget, and computes its minimum detectable
+    """Plans a lab with the declared size, or else with the best size within the budget. Computes the minimum detectable
     effect."""
     method = TRIALS if draft.method.slice_s is None else SLICES
     known = noise.known(labs.results())

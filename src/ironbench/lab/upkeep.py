@@ -177,7 +177,7 @@ class Upkeep:
             with self._log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({**line, "output": output}, ensure_ascii=False) + "\n")
         except OSError:
-            return  # a full disk must not prevent a cleanup; it will be reported when the next record is written
+            return  # a full disk must not prevent a cleanup, and writing the next record will report it
 
 
 def without_passwords(text: str) -> str:

@@ -16,8 +16,8 @@ NAME = "ironbench-backup"
 
 @contextmanager
 def folder(work: Work, to: str, need_bytes: int, name: str = NAME) -> Iterator[Path]:
-    """Yields a path for a backup in `to`, or in the directory of the data. Nothing exists at the path yet; it is
-    deleted afterwards.
+    """Yields a path for a backup in the directory `to`, or by default in the directory of the data. The path does not
+    exist yet. After the block, everything at the path is deleted.
 
     Raises InputError if the file system has less than `need_bytes` free.
     """

@@ -25,7 +25,7 @@ SCRIPT_FIGURES = ("throughput", "failed", "response_time_mean_s", "response_time
 small."""
 PGBENCH_PROTOCOL = "simple"
 """Default protocol of pgbench (`-M`; PostgreSQL 18 documentation, pgbench). With this protocol, the server receives
-literals instead of parameters, so types and plans can differ from those of prepared statements."""
+literals and not parameters. Types and plans can therefore differ from those of prepared statements."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ are counted or bounded:
   each round of its workers. Tables of a worker that was running at the first reading are included, because the server
   counts a worker's commits when the worker ends.
 
-The server may therefore report more commits than ironbench counted, up to that bound, but never fewer: a commit that
-ironbench counted and the server did not is a wrong answer. A PostgreSQL backend reports its counts when it goes idle,
-at most once per second, and when it ends (PostgreSQL 18 documentation, 27.2.2). The check therefore waits until the
-clients' backends have ended.
+The server may therefore report more commits than ironbench counted, up to this bound. It must never report fewer. A
+commit that only ironbench counted shows that the server reported success for a commit that did not happen. A PostgreSQL
+backend reports its counts when it goes idle, at most once per second, and when it ends (PostgreSQL 18 documentation,
+27.2.2). The check therefore waits until the clients' backends have ended.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ironbench.workloads.base import checked
 
 PER_TABLE = 8
 """Number of commits of autovacuum per table. A vacuum commits when it starts, after truncating the table, and after
-storing the result; an analyze commits once."""
+storing the result. An analyze commits once."""
 PER_ROUND = 12
 """Number of commits per round of autovacuum. In a round, three workers (autovacuum_max_workers) connect, list the
 tables, find none to process, and end."""

@@ -25,8 +25,8 @@ def carried_out(operation: Operation, stopping: Callable[[], bool], tell: Callab
     """Runs the operation. Returns its duration in seconds, or None if it was cancelled. Raises the FailureError of the
     operation.
 
-    `stopping` is polled; when it returns true, the operation is cancelled. `tell` is called repeatedly with the elapsed
-    seconds.
+    `stopping` is called repeatedly. When it returns true, the operation is cancelled. `tell` is called repeatedly with
+    the elapsed seconds.
     """
     errors = list[IronbenchError]()
     ended_s = list[float]()

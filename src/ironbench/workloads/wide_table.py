@@ -1,6 +1,5 @@
-"""The table of wide rows, which the `populate` workload fills and on which maintenance workloads operate.
-
-The core generates the rows (crates/ironbench-data/src/wide.rs), so their checksums are known without reading the table.
+"""The table of wide rows. The `populate` workload fills it, and maintenance workloads operate on it. The core generates
+the rows (crates/ironbench-data/src/wide.rs), so their checksums are known without reading the table.
 """
 
 from __future__ import annotations

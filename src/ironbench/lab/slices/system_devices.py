@@ -36,12 +36,12 @@ class SystemDevices:
         return [one.pid for one in self.devices.mounted]
 
     def rest(self) -> None:
-        """Stops model time after the system was paused. Raises FailureError if a device has died."""
+        """Stops model time. Must be called after the system was paused. Raises FailureError if a device has died."""
         self.devices.set_model_timing(on=False)
         self._at_rest = self._moved()
 
     def wake(self) -> None:
-        """Resumes model time before the system is resumed. Raises FailureError."""
+        """Resumes model time. Must be called before the system is resumed. Raises FailureError."""
         if self._at_rest is not None:
             self.frozen_io_bytes += self._moved() - self._at_rest
             self._at_rest = None

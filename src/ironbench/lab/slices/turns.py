@@ -327,16 +327,16 @@ def written_between(side: SliceSide) -> tuple[Note, ...]:
 
 
 def not_written_back(side: SliceSide) -> tuple[Note, ...]:
-    """Returns a note if ironbench could not write back the dirty data of an existing server, because it has no access
-    to the server's files."""
+    """Returns a note if ironbench has no access to the files of an existing server. It could then not write back the
+    server's dirty data."""
     if not side.unreached:
         return ()
     return (note("not-written-back", directories=tuple(sorted(side.unreached))),)
 
 
 def fewer_checkpoints(side: SliceSide) -> tuple[Note, ...]:
-    """Returns a note if fewer checkpoints were requested than planned. At most one is requested per turn, and none
-    while another is running."""
+    """Returns a note if fewer checkpoints were requested than planned. This is possible because a turn requests at most
+    one checkpoint, and none while another is running."""
     every_s = side.checkpoint_s
     planned = 0 if every_s is None else math.ceil(side.measured_s / every_s * (1 - 1e-9))
     if side.checkpoints >= planned:

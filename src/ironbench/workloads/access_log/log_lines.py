@@ -1,5 +1,5 @@
-"""Reads the lines of an access log, which may be compressed with gzip, or wrapped by the systemd journal or a container
-runtime."""
+"""Reads the lines of an access log. The file may be compressed with gzip. Lines may have been written by the systemd
+journal or a container runtime, which add their own prefixes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Parses access logs of directories. The result lists the operations with their connections and times.
 
-Two formats are supported: the log that OpenLDAP writes at log level `stats` (slapd.conf(5), `loglevel`), directly or
-through syslog; and the access log of 389 Directory Server (Red Hat Directory Server 12, "Configuration and schema
-reference").
+Two formats are supported. The first is the log of OpenLDAP at log level `stats` (slapd.conf(5), `loglevel`), written
+directly or through syslog. The second is the access log of 389 Directory Server (Red Hat Directory Server 12,
+"Configuration and schema reference").
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class AccessLogContents:
 
 
 def read(path: str) -> AccessLogContents:
-    """Parses the log. Raises InputError if it cannot be read, has no or too many operations, or a line with an unknown
-    time format."""
+    """Parses the log. Raises InputError if the file cannot be read, if it has no operations or too many, or if the time
+    in a line has an unknown format."""
     try:
         known = Path(path).stat()
     except OSError as error:
@@ -199,7 +199,7 @@ class _Clock:
         self._last_s = 0.0
 
     def read(self, line: str) -> float | None:
-        """Returns the time in seconds; None if the line has no time in a known form."""
+        """Returns the time of a line in seconds. Returns None if the line has no time in a known form."""
         try:
             for form, seconds in _FORMS:
                 if (match := form.match(line)) is not None:

@@ -4,8 +4,8 @@ A log contains no results, so the keys are inferred. A statement with RETURNING,
 *maker*. Later statements of the same session may contain the generated keys. The numbers or UUIDs at one place of a
 statement are taken for keys if they behave like keys:
 
-- Numbers: all are different, they grow with the time at which their makers ran (over all sessions), and there are about
-  as many numbers as executions of makers. Values of a clock are excluded.
+- Numbers: all are different. Over all sessions, they grow with the time at which their makers ran. There are about as
+many numbers as executions of makers. Values of a clock are excluded.
 - UUIDs: all are different, and none occurs before its maker. The statement looks up a row by them, or contains no other
   UUID.
 

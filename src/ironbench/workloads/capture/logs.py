@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 Show = Callable[[float, str], None]
 
 _SLOW_S = 0.005
-"""If the fastest of many statements took at least this number of seconds, the log probably contains only slow
-statements."""
+"""If none of many statements took less than this number of seconds, the log probably contains only slow statements."""
 _MANY = 100
 _LOOKS_PER_S = 4
 

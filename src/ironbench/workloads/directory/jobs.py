@@ -149,7 +149,7 @@ def _numbered(text: str, subject: str) -> str:
 
 
 def _search(options: Mapping[str, str], text: str = "") -> str:
-    """Returns a search with the user's filter, or for one person."""
+    """Returns the script of a search. It uses the user's filter or, without one, looks for one person."""
     attributes, scope, limit = plain(options["attributes"]), options["scope"], options["limit"]
     limits = "" if limit == "0" else f"?sizelimit={limit}"
     text = text or options["filter"]

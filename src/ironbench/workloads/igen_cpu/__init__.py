@@ -1,4 +1,5 @@
-"""The `igen-cpu` workload: computes images of the Mandelbrot set. Half of the work is floating-point, half integer."""
+"""The `igen-cpu` workload: computes images of the Mandelbrot set. Half of the work is floating-point arithmetic, and
+the other half integer arithmetic."""
 
 from __future__ import annotations
 

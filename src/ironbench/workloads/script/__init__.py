@@ -36,8 +36,8 @@ class Script(Workload):
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         """Returns the scripts in the files named on the command line.
 
-        Raises InputError if no file is named, a file is named twice or cannot be read, a weight is not a number, or a
-        file has changed since the trials were planned.
+        Raises InputError if no file is named, or if a file is named twice, cannot be read or has changed since the
+        trials were planned. Also raises it if a weight is not a number.
         """
         if not choice.scripts:
             raise InputError(

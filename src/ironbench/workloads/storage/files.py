@@ -105,7 +105,7 @@ def _reserve(fd: int, size: int) -> None:
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
-        os.ftruncate(fd, size)  # without fallocate, the lack of space shows only when the file is filled
+        os.ftruncate(fd, size)  # without fallocate, a lack of space is noticed only when the file is filled
 
 
 def _again(fd: int, flags: int) -> int:
@@ -124,7 +124,8 @@ def by_file_system(folders: Sequence[str]) -> dict[str, int]:
 
 
 def require_level(folder: str, percent: int, size: int) -> None:
-    """Raises InputError if the file system cannot reach this level, including `size` bytes of measured files."""
+    """Raises InputError if the file system cannot be filled to this level. `size`: total size of the measured files in
+    bytes. They are part of the level."""
     filler_bytes(folder, percent, size)
 
 

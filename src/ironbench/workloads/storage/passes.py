@@ -1,4 +1,4 @@
-"""Runs one pass, during which the core reads and writes the files for some time, and returns the results."""
+"""Plans and runs passes. During a pass, the core reads and writes the files for some time."""
 
 from __future__ import annotations
 

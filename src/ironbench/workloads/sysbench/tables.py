@@ -1,8 +1,8 @@
 """The tables of sysbench's OLTP tests: names, columns, keys and number of rows are the same as with `sysbench …
 prepare`.
 
-Either sysbench or ironbench may load the tables, and both can use them. Values differ from load to load in sysbench;
-ironbench always generates the same ones (crates/ironbench-data/src/sysbench.rs).
+Either sysbench or ironbench may load the tables, and both can use them. sysbench generates different values in each
+load. ironbench always generates the same values (crates/ironbench-data/src/sysbench.rs).
 """
 
 from __future__ import annotations

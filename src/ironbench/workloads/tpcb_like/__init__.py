@@ -1,4 +1,4 @@
-"""The workload `tpcb-like` of pgbench, which updates an account, its teller and its branch, and inserts into the
+"""The workload `tpcb-like` of pgbench. A transaction updates an account, a teller and a branch, and inserts into the
 history."""
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ LEAST_SHARES = {"payment": 0.43, "order-status": 0.04, DELIVERY: 0.04, "stock-le
 _LIMITS_S = {NEW_ORDER: 5.0, "payment": 5.0, "order-status": 5.0, DELIVERY: 5.0, "stock-level": 20.0}
 """Limit for the 90th percentile of each transaction's response time, in seconds."""
 _DEFERRED_S = {REQUEST: 5.0, DELIVERY: 80.0}
-"""The same limits for a deferred Delivery. The first is for queueing it, and the second for the time from then until it
-is committed."""
+"""Limits for the 90th percentile of a deferred Delivery, in seconds. The first is for the time until it is queued, and
+the second for the time from then until it is committed."""
 MOST_PER_WAREHOUSE = 12.86
 """Maximum number of New-Orders per minute and warehouse. More are not possible with the standard's keying and think
 times."""

@@ -66,7 +66,7 @@ _NAMES = (
     "l_shipmode p_brand"
 )
 _PADDED = frozenset(_NAMES.split())
-"""Fixed-length columns (1.4.1), which some engines pad with blanks; the blanks are not significant."""
+"""Fixed-length columns (1.4.1). Some engines pad them with blanks, which are not significant."""
 
 
 def answer(columns: Sequence[str], rows: Sequence[Row]) -> QueryAnswer:
@@ -82,7 +82,7 @@ def answer(columns: Sequence[str], rows: Sequence[Row]) -> QueryAnswer:
 
 
 def difference(query: int, expected: QueryAnswer, actual: QueryAnswer) -> str:
-    """Describes the first difference; returns "" if the answer is correct."""
+    """Describes the first difference from the expected answer. Returns "" if the answer is correct."""
     if len(expected.rows) != len(actual.rows):
         return f"{len(actual.rows)} rows instead of {len(expected.rows)}"
     tolerances = TOLERANCES[query]

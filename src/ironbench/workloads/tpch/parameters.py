@@ -1,8 +1,8 @@
 """Values for the substitution parameters of the 22 queries.
 
-Domains and validation values are from the TPC-H specification 2.17.3, clauses 2.4.1.3 to 2.4.22.3; distributions are
-uniform unless specified otherwise. Bounds of dates and decimals are computed here and inserted as literals, so that one
-text works on every engine and no engine computes 0.06 - 0.01 in binary floating point."""
+Domains and validation values are from the TPC-H specification 2.17.3, clauses 2.4.1.3 to 2.4.22.3. Distributions are
+uniform unless specified otherwise. Bounds of dates and decimals are computed here and inserted as literals, so that the
+same text works on every engine. Besides, an engine might compute 0.06 - 0.01 in binary floating point."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ _SCHEMA = f"CREATE TABLE IF NOT EXISTS {TABLE} (loaded_at text, next_set bigint,
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Position in the refresh sets. Sets before `next` have been executed. From `next` on, sets before `past` were
-    started but not completed."""
+    """Position in the refresh sets. Sets before `next` have been executed. Sets from `next` to `past` - 1 were started
+    but not completed."""
 
     loaded_at: str
     """Time at which the data were loaded. The position is valid only for these data."""
@@ -61,7 +61,7 @@ def write(session: Session, position: Position) -> None:
 
 
 def loaded_at(session: Session, data: str) -> str:
-    """Returns when the tables of this dataset were loaded, as the load recorded it; "" if another program loaded
+    """Returns the recorded time at which the tables of this dataset were loaded. Returns "" if another program loaded
     them."""
     rows = session.query(f"SELECT loaded_at FROM ironbench_load WHERE data = '{data}'")
     return (rows[0][0] or "") if rows else ""

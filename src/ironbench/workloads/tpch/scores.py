@@ -23,8 +23,8 @@ MERITS = ("power", "stream_throughput", "composite")
 def leading(scale: float) -> tuple[str, ...]:
     """Returns the metrics by which systems are compared.
 
-    From scale factor 1 on, these are the metrics of the rules, which round times. Below scale factor 1, most queries
-    take less than a tenth of a second, so times are not rounded.
+    From scale factor 1 on, these are metrics computed from rounded times, as the rules require. Below scale factor 1,
+    most queries take less than a tenth of a second, so these are metrics computed from exact times.
     """
     return MERITS if scale >= 1 else tuple(f"{name}_unrounded" for name in MERITS)
 

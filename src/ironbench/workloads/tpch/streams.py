@@ -1,9 +1,9 @@
 """Streams of queries. Each stream is a thread that executes its steps one after another. One loop supervises all
 streams.
 
-Python threads are fast enough here: a step takes milliseconds to hours, while only some tens of microseconds pass
-between the last byte of an answer and the submission of the next query (metric `lateness_…_s`). If an engine runs in a
-child process of ironbench, this process receives the next query before the current query ends.
+Python threads are fast enough for this. A step takes milliseconds to hours. Only some tens of microseconds pass between
+the last byte of an answer and the submission of the next query (metric `lateness_…_s`). If an engine runs in a child
+process of ironbench, the child process already has the next query when a query ends.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Stream(threading.Thread):
 
     def run(self) -> None:
         for step, after in itertools.zip_longest(self._steps, self._steps[1:]):
-            # Cancelling takes the same lock, so that it never cancels the step after the intended one.
+            # `_cancel` is called under the same lock, so that it cannot cancel the next step by mistake.
             with self._between:
                 if self._ending:
                     return

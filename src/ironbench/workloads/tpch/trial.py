@@ -94,8 +94,8 @@ def rehearsed(work: Work) -> Outcome:
 
 
 def _prepared(work: Work, dataset: Dataset, asked: TrialChoices, at: Position) -> list[RefreshSet]:
-    """Returns the refresh sets of this trial, after completing sets that an earlier trial started but did not
-    complete."""
+    """Returns the refresh sets of this trial. If an earlier trial started sets but did not complete them, first
+    completes those."""
     begun = list(at.interrupted)
     first = at.past
     numbers = list(range(first, first + asked.refresh_sets))
@@ -116,7 +116,7 @@ def _measured(work: Work, asked: TrialChoices, sets: Sequence[RefreshSet]) -> tu
     with contextlib.ExitStack() as closing:
         tests = _tests(work, asked, sets, closing)
         with work.window() as window, contextlib.ExitStack() as inside:
-            # Child processes of library engines are waited for inside the window, so that their CPU time is counted.
+            # The child processes of library engines end inside the window, so that their CPU time is counted.
             inside.push(closing.pop_all())
             began_s = _window_start_s(window)
             for group in ([tests.power] if tests.power else [], tests.through):

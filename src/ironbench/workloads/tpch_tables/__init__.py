@@ -1,6 +1,6 @@
 """The eight tables of TPC-H-derived workloads, at any scale factor from 0.01, on every engine.
 
-Tables, keys and types follow the TPC-H specification 2.17.3, clauses 1.3 to 1.5 and 4.2; the SQL was written for
+Tables, keys and types follow the TPC-H specification 2.17.3, clauses 1.3 to 1.5 and 4.2. The SQL was written for
 ironbench (docs/workloads/tpch-design.md).
 """
 
@@ -25,8 +25,8 @@ _ROWS = {
     "customer": 150_000,
     "supplier": 10_000,
 }
-"""Number of rows at scale factor 1 (specification, clause 4.2.5). The number of order lines depends on random draws;
-the other numbers are exact."""
+"""Number of rows at scale factor 1 (specification, clause 4.2.5). The number of order lines depends on random draws.
+The other numbers are exact."""
 _FIXED = {"nation": 25, "region": 5}
 
 
@@ -41,8 +41,8 @@ FOLDER = Path(__file__).parent
 VERSION = 1
 """Version of the data, increased whenever the same options would produce other rows or another schema."""
 SMALLEST, LARGEST = 0.01, 100_000
-"""Range of scale factors. Below this range, some tables would be too small for the generator; above this range, no
-scale factor is defined."""
+"""Range of scale factors. With smaller scale factors, some tables would be too small for the generator. TPC-H does not
+define larger ones."""
 
 
 class ScaleFactor(Option):

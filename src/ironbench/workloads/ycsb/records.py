@@ -140,9 +140,8 @@ def count_whole(session: Session, options: Mapping[str, str], numbers: Iterable[
 
 
 def first_unused(session: Session, options: Mapping[str, str]) -> int:
-    """Returns the first number of the first range from which no earlier trial has inserted records.
-
-    Trials use one range after another. A few records of each range are looked up by their keys, because this happens
+    """Returns the first number of the next unused range. Trials use one range after another. To find out whether a
+    range was used, only a few of its records are looked up by their keys. More must not be read, because this happens
     right before the trial, when caches may be cold.
     """
     records = int(options["records"])
