@@ -227,7 +227,7 @@ def replay(
     core = known_models.for_core(known_models.models(models or ()))
     size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
-    known_models.normal(on, models or ())  # before the check below, which takes a long time
+    known_models.normal(on, models or ())  # a mistake is reported before the slow check below
     if recorded.recorded is not None:
         _require_known(file, recorded.recorded.device, models or ())
     check = replays.checked(recorded, core)

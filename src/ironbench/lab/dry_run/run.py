@@ -162,7 +162,8 @@ def _sweep_lines(plan: Plan, left: Plan, before: Sequence[Record], drawn: bool) 
 
 
 def _resolved_by_run(resolution: Resolution, count: int) -> str:
-    """Describes what a lab with `count` such blocks could detect. The run itself has no verdict."""
+    """Describes what a lab could detect whose blocks are like those of the run. The run itself has no verdict. `count`:
+    number of blocks."""
     blocks = "more than 500 blocks" if resolution.needed is None else counted(resolution.needed, "block")
     lab = f"a lab of {count} such blocks"
     text = estimate.resolves(

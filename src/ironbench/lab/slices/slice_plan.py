@@ -76,7 +76,7 @@ def fitted(lab: Lab) -> Lab:
 
 
 def costing(lab: Lab, costs: LabTimes) -> LabTimes:
-    """Returns the times with the time of the pilot and the time between turns added."""
+    """Adds two kinds of time to the estimate: that of the pilot, and that between turns."""
     slice_s = lab.method.slice_s
     if slice_s is None:
         return costs

@@ -50,8 +50,8 @@ NO_STEADY_STATE = "no-steady-state"
 GIVEN_UP = "market-gave-up"
 NO_SCORE = "no-score"
 MARKETS = "unscheduled"
-"""Column of the time line with the number of transactions by the market and of Data-Maintenance. Ten of eleven market
-transactions are Trade-Results."""
+"""Column of the time line that counts two kinds of transactions: those of the market, and Data-Maintenance. Ten of
+eleven market transactions are Trade-Results."""
 LAG, TAKEN_BACK = "market_lag", "orders_taken_back"
 
 

@@ -65,7 +65,7 @@ def _is_kept(metric: str, test: str, tests: int) -> bool:
 
 
 def grouped_alone(passes: Sequence[PassResult], name: str) -> dict[int, list[PassResult]]:
-    """Returns the passes of a test that used only one file. The key is the index of the file."""
+    """Returns those passes of a test in which only one file was used. The key is the index of the file."""
     by_file: dict[int, list[PassResult]] = {}
     for one in passes:
         if one.ios and one.alone is not None and one.test.name == name:

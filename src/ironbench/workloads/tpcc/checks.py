@@ -148,7 +148,7 @@ def after_load(session: Session, warehouses: int) -> tuple[Check, ...]:
 
 
 def at_any_time(session: Session, warehouses: int) -> tuple[Check, ...]:
-    """Checks the conditions that transactions preserve, on all warehouses."""
+    """Checks all warehouses, but only the conditions that transactions preserve."""
     return _conditions(session, _lasting(range(1, warehouses + 1)))
 
 
