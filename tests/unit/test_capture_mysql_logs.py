@@ -143,7 +143,7 @@ def test_what_is_not_possible_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="several formats"):
         logs.capture([str(tmp_path / "general.log"), str(tmp_path / "server.log")], str(tmp_path / "x"))
     (tmp_path / "other").write_text("text\n")
-    with pytest.raises(InputError, match="another format than the rest"):
+    with pytest.raises(InputError, match="another format than the other files"):
         logs.capture([str(tmp_path / "general.log"), str(tmp_path / "other")], str(tmp_path / "x"))
     with pytest.raises(InputError, match="no effect on a general log"):
         logs.capture([str(tmp_path / "general.log")], str(tmp_path / "x"), prefix="%m")

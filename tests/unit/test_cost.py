@@ -318,7 +318,7 @@ def test_money_that_would_be_counted_twice_or_not_at_all_is_refused() -> None:
     power = LINE.replace('"core"', '"kWh"').replace("licence", "power")
     with pytest.raises(InputError, match="has `every = 'month'`"):
         sheet(power + 'every = "month"')
-    with pytest.raises(InputError, match="has pack = 2"):
+    with pytest.raises(InputError, match="has `pack = 2`"):
         sheet(power.replace("kWh", "hour") + "pack = 2")
     with pytest.raises(InputError, match="minimum number of cores"):
         sheet(LINE.replace('"core"', '"server"') + "least_cores_per_socket = 4")

@@ -324,7 +324,7 @@ def test_a_directory_takes_another_lab_as_long_as_no_trial_is_in_it(lab: LabDire
     lab.store.keep(measured(lab, frozen.lab.trials[0], Status.FAILED), Evidence())
     with pytest.raises(InputError, match="already contains a lab") as caught:
         lab.begin(frozen)
-    assert "another --results" in caught.value.hint
+    assert "another directory with --results" in caught.value.hint
     (damaged,) = (lab.path / "trials").iterdir()
     (damaged / "record.json").write_text("{")
     assert not lab.records()

@@ -266,7 +266,11 @@ def test_records_of_failed_trials_alone_are_not_said_to_need_a_closed_loop(tmp_p
 
 @pytest.mark.parametrize(
     ("per", "every", "cause"),
-    [("core", "year", "is paid every year"), ("hour", "once", "is per hour"), ("TB", "once", "is per TB")],
+    [
+        ("core", "year", "is paid every year"),
+        ("hour", "once", "is charged per hour"),
+        ("TB", "once", "is charged per TB"),
+    ],
 )
 def test_a_licence_whose_cost_no_result_tells_is_refused_without_a_systems_file_as_the_way_out(
     tmp_path: Path, per: str, every: str, cause: str

@@ -67,7 +67,7 @@ def test_a_block_that_is_too_short_for_the_shortest_slices_is_measured_by_trials
 
 @pytest.mark.parametrize(("duration", "length"), [("3s", "60s"), ("3s", "700ms"), ("4900ms", "1s")])
 def test_a_length_of_which_a_block_has_too_few_is_refused(lab_file: Path, duration: str, length: str) -> None:
-    with pytest.raises(InputError, match="is too short for 5 slices") as caught:
+    with pytest.raises(InputError, match="needs at least 5 slices") as caught:
         declared(lab_file, duration, f'slice = "{length}"')
     assert "measure.slice" in caught.value.subject and "load.duration" in caught.value.hint
 

@@ -324,7 +324,9 @@ def test_who_watches_is_told_of_a_block_before_its_systems_stand_side_by_side(mo
     directory: Any = SimpleNamespace(records=lambda: [])
     monkeypatch.setattr(InterleavedBench, "_measured", lambda *_: told.append("measured"))
     assert (
-        InterleavedBench(each, directory).measure(NextTrial(replace(plan.trials[0], purpose="lab"), left="12 min left"))
+        InterleavedBench(each, directory).measure(
+            NextTrial(replace(plan.trials[0], purpose="lab"), remaining_text="12 min left")
+        )
         == []
     )
     title = f"block {plan.trials[0].block + 1}, 2 systems running at the same time, 12 min left"
