@@ -77,7 +77,7 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class ExchangeRate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Value of one unit of a currency in another currency on a date."""
+    """An exchange rate on a date: the value of one unit of `currency` in the currency `into`."""
 
     currency: Currency = msgspec.field(name="from")
     into: Currency = msgspec.field(name="to")

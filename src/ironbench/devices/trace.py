@@ -78,8 +78,8 @@ class Trace:
         )
 
     def measured(self, trial: str = "") -> Trace:
-        """Selects the I/Os that arrived during one trial. If `trial` is empty, this is the only trial in the trace.
-        Returns all I/Os if the trace has no trials.
+        """Selects the I/Os that arrived during one trial. If `trial` is empty, selects those of the only trial in the
+        trace. Returns all I/Os if the trace has no trials.
 
         `trial`: a number, `ALL`, or empty. Raises InputError if there is no such trial. Also raises InputError if
         `trial` is empty and the trace has several trials.

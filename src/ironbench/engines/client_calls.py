@@ -23,6 +23,6 @@ def split_plan(plan: bytes) -> tuple[dict[str, Any], bytes]:
     """Splits a plan into its engine section and the plan that the core's `drive_called` takes."""
     asked = json.loads(plan)
     engine = asked["engine"]
-    # The core needs these settings for compiling the scripts
+    # The core needs these settings for compiling the scripts.
     asked["engine"] = {"kind": "called", **engine.get("core", {})}
     return engine, json.dumps(asked).encode()

@@ -128,7 +128,8 @@ class DataImport:
         return "", dsn
 
     def copies(self, system: System, secrets: Secrets) -> DatabaseCopies:
-        """Returns the copies of databases on an existing server. Is called only if `databases` is true."""
+        """Returns the object that creates and drops copies of databases on an existing server. Is called only if
+        `databases` is true."""
         raise NotImplementedError
 
 

@@ -224,7 +224,7 @@ def _wait_until_ready(running: RunningServer) -> None:
     launch, deadline = running.launch, time.monotonic() + READY_PATIENCE_S
     subject = f"{launch.make.title} in {launch.place}"
     while not launch.ready(running.guard.pid):
-        # Repeated from the start, because the segments already exist during crash recovery
+        # Repeated from the start, because the segments already exist during crash recovery.
         register.with_shared_memory(running.entry_now())
         if not running.alive():
             cause = f"the server exited during startup: {running.last_words()}"

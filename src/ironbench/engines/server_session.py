@@ -217,7 +217,8 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         try:
             self.asked(lambda query: query(self.alive_query))
         except IronbenchError as error:
-            return error.sqlstate[:2] not in self.broken  # a server that refuses the statement is alive
+            # A server that refuses the statement is alive, so this counts as an answer.
+            return error.sqlstate[:2] not in self.broken
         return True
 
     def require_answer(self) -> None:

@@ -136,7 +136,7 @@ def _plans(session: Session, commands: Sequence[ScriptCommand]) -> list[Statemen
     connection = session.as_client()
     try:
         for limit in ("max_statement_time = 5", "max_execution_time = 5000"):
-            # Only one of the two settings exists: the first in MariaDB, the second in MySQL
+            # Only one of the two settings exists: the first in MariaDB, the second in MySQL.
             with contextlib.suppress(IronbenchError):
                 connection.query(f"set session {limit}")
         return [_plan(connection, one) for one in wanted]

@@ -1,5 +1,5 @@
-"""Session with a database through an ODBC driver: a connection to the database, and the functions that trials and
-loading need."""
+"""Session with a database through an ODBC driver. It consists of a connection to the database, and of the functions
+that trials and loading need."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class OdbcClient:
         begins = [bool(_BEGIN.match(one)) for one in brackets]
 
         def step(values: tuple[Any, ...]) -> Answer:
-            # Set before execution, because the text may begin a transaction and then fail
+            # Set before execution, because the text may begin a transaction and then fail.
             is_open[0] = is_open[0] or any(begins)
             cursor.execute(text, values)
             gathered: list[tuple[str, str | None]] = []

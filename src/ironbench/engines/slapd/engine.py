@@ -57,7 +57,7 @@ class SlapdEngine(Engine):
                 "dbnosync",
                 "olcDbNoSync",
                 "olcDbEnvFlags",
-            )  # slapd-mdb(5); the last two are the names in cn=config
+            )  # sources: slapd-mdb(5); the last two names are those in cn=config
         ),
         knobs=(
             SuggestedSetting("dbnosync", ("off", "on"), "With on, a power failure may lose the last changes."),

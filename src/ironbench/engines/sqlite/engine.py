@@ -125,7 +125,8 @@ class SqliteEngine(LibraryEngine):
         costs=EngineCosts(
             start_stop_s=0.3,
             mixed_read_bytes=4096,
-            row_overhead_bytes=6,  # the varints of a record (https://www.sqlite.org/fileformat2.html, section 2.1)
+            # These are the varints of a record (https://www.sqlite.org/fileformat2.html, section 2.1).
+            row_overhead_bytes=6,
             queries_s=150.0,
         ),
         dialect=SqliteDialect(),

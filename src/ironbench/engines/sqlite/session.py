@@ -172,7 +172,7 @@ class SqliteSession(SessionDefaults):
         has ended."""
         with self._using:
             cut()
-            # Closing the connection may write, which fails during the power cut
+            # Closing the connection may write, which fails during the power cut.
             with contextlib.suppress(IronbenchError):
                 self._drop()
             if self._lock is not None:

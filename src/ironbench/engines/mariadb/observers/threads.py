@@ -92,9 +92,11 @@ class ThreadStates(SampledWaits):
         return (activity, who, Source(_SCHEDSTAT, "file", path, 1.0, _SCHEDSTAT_COST_S, _THREAD_COST_S, 0.002))
 
     def parsed(self, text: str) -> Values:
-        """Parses a sample. Threads that wait for a row lock or a read are subtracted from the working threads. The
-        number of waiting threads is limited to the number of working threads, because pending reads include read-ahead,
-        for which no thread waits."""
+        """Parses a sample. Threads that wait for a row lock or a read are not counted as working threads.
+
+        The number of pending reads may be larger than the number of waiting threads, because no thread waits for
+        read-ahead. The number of waits is therefore limited to the number of working threads.
+        """
         values = super().parsed(text)
         working = values.get(WORKING, 0.0)
         for event in (ROW_LOCK, READ):
