@@ -1,4 +1,4 @@
-"""The lab file, and the sections of a lab file that `ironbench run` does not have or shares only in part."""
+"""The lab file, and those of its sections that differ from the options of `ironbench run`."""
 
 from __future__ import annotations
 

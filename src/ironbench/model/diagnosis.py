@@ -30,7 +30,7 @@ class CheckResult:
     seen: str
     """The value that was read or measured by the check."""
     meaning: str = ""
-    """The effect on a database or on a measurement; empty if the check passed."""
+    """The effect on a database or on a measurement. Empty if the check passed."""
     remedy: str = ""
     """The exact command that fixes the problem, or instructions if no command does."""
     visible: bool = True

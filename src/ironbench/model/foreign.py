@@ -37,9 +37,9 @@ class ForeignRecord:
     id: Annotated[str, Meta(pattern=r"\A[a-z-]{3,20}-[0-9a-f]{12}(-[1-9]\d{0,3})?\Z")]
     program: Annotated[str, one_of("hammerdb", "go-tpc", "sysbench", "pgbench")]
     version: Label
-    """Version of the program; empty if the output does not contain it."""
+    """Version of the program. Empty if the output does not contain it."""
     label: Label
-    """The user's name for the result; empty if the user chose none."""
+    """The user's name for the result. Empty if the user chose none."""
     file: Label
     """Name of the imported file, without its directory."""
     digest: Digest
@@ -47,11 +47,11 @@ class ForeignRecord:
     imported_at: Label
     """Time of the import in UTC, ISO 8601."""
     started_at: Label = ""
-    """Start of the run as the program printed it, without a time zone; empty if the output does not contain it."""
+    """Start of the run as the program printed it, without a time zone. Empty if the output does not contain it."""
     elapsed_s: Annotated[float, Meta(gt=0, le=1e10)] | None = None
-    """Measured time in seconds; None if the output does not contain it."""
+    """Measured time in seconds. None if the output does not contain it."""
     clients: Count | None = None
-    """Number of clients, threads or virtual users; None if the output does not contain it."""
+    """Number of clients, threads or virtual users. None if the output does not contain it."""
     facts: Annotated[dict[Name, Label], Meta(max_length=40)] = field(default_factory=dict)
     """Other facts about the work that the output contains. Each fact has a name and a value."""
     metrics: Figures = field(default_factory=dict)

@@ -39,7 +39,7 @@ class StatementPlan:
     generic: bool = False
     """Whether the plan is a generic plan instead of a plan for typical values."""
     failed: str = ""
-    """Why there is no plan; empty if there is one."""
+    """Why there is no plan. Empty if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ class ServerStatement:
     """Bytes written to temporary files."""
     log_bytes: float = 0.0
     examined: float = 0.0
-    """Number of rows that were read to find the result; 0 if the server does not count them."""
+    """Number of rows that were read to find the result. 0 if the server does not count them."""
     temp_tables: float = 0.0
     """Number of temporary tables on disk."""
     io_s: float | None = None
-    """Part of `time_s` that was spent on reads and writes; None if the server does not measure it."""
+    """Part of `time_s` that was spent on reads and writes. None if the server does not measure it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class TableUse:
     updated: float = 0.0
     deleted: float = 0.0
     hot_updated: float | None = 0.0
-    """Number of updates without a new index entry (HOT); None if the engine has no such updates."""
+    """Number of updates without a new index entry (HOT). None if the engine has no such updates."""
     hit_bytes: float = 0.0
     read_bytes: float = 0.0
     dead_rows: float | None = 0.0
-    """Number of dead tuples at the end; None if the engine has no dead tuples."""
+    """Number of dead tuples at the end. None if the engine has no dead tuples."""
     dead_before: float | None = 0.0
     bytes: float | None = None
     """Size of the table at the end, including overflow storage (TOAST), without indexes."""
@@ -109,9 +109,9 @@ class TableUse:
     """Number of vacuums that finished."""
     analyzes: float = 0.0
     time_s: float | None = None
-    """Time that the server spent in the table; None if the server does not measure it."""
+    """Time that the server spent in the table. None if the server does not measure it."""
     index_rows: float = 0.0
-    """Number of rows read through an index; 0 if the server does not count them."""
+    """Number of rows read through an index. 0 if the server does not count them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,7 @@ class Configuration:
 
 
 NOTHING_ELSE = Configuration("")
-"""The common part of two configurations that have nothing else in common: they differ in every factor that the lab
-varies."""
+"""Used for two configurations without a common factor value. They differ in every factor that the lab varies."""
 
 VALUE, RATE = "value", "rate"
 """Kinds of claims about one configuration."""

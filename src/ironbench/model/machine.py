@@ -78,7 +78,7 @@ class Limits:
     """Version of control groups: `v2`, `v1`, or `none`."""
     memory_bytes: int | None = None
     cpus: float | None = None
-    """CPU quota in cores; None if there is no quota."""
+    """CPU quota in cores. None if there is no quota."""
     cpu_list: str | None = None
     """CPUs this process may run on, as the kernel writes lists: `0-3,8`."""
 

@@ -24,7 +24,7 @@ class Source:
     """Minimum period in seconds. A source is read less often if reading it is expensive, for example because there are
     many backends."""
     cost_s: float = 0.0
-    """CPU time of one reading without backends, in seconds; 0 if unknown."""
+    """CPU time of one reading without backends, in seconds. 0 if unknown."""
     backend_cost_s: float = 0.0
     """Additional CPU time of one reading for each backend, in seconds."""
     most_cost: float = 0.008

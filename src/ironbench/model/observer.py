@@ -34,7 +34,7 @@ class Waits:
     """One point per sample. It contains the number of backends for each wait event. Backends without a wait event count
     as `IDLE` or `WORKING`."""
     on_cores: OnCores | None
-    """Time that the backends spent on cores and waiting for a core; None if the processes are not visible."""
+    """Time that the backends spent on cores and waiting for a core. None if the processes are not visible."""
     part_of: Callable[[str], str]
     """A function that returns the wait class (`PARTS`) of a wait event."""
 

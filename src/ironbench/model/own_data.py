@@ -31,7 +31,7 @@ class OwnData:
     bytes: Natural = 0
     """Size of the dump's files."""
     data_bytes: Natural = 0
-    """Approximate size in bytes of the loaded data; 0 if unknown."""
+    """Approximate size in bytes of the loaded data. 0 if unknown."""
 
     @property
     def imported(self) -> bool:

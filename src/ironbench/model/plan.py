@@ -33,9 +33,9 @@ class Plan:
     search chooses each further trial from earlier results."""
 
     traces: str = ""
-    """Directory for traces of emulated devices; empty if no traces are written."""
+    """Directory for traces of emulated devices. Empty if no traces are written."""
     crash: str = ""
-    """What happens to unflushed writes at the power cut after each trial: `lose`, `subset` or `torn`; empty if there is
+    """What happens to unflushed writes at the power cut after each trial: `lose`, `subset` or `torn`. Empty if there is
     none.
     """
 
@@ -44,15 +44,15 @@ class Plan:
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
     progress_s: int | None = None
-    """Interval in seconds between progress lines on stderr; None for a progress bar only."""
+    """Interval in seconds between progress lines on stderr. None if only a progress bar is shown."""
 
     transaction_log: str = ""
-    """File to which one line per measured transaction is written; empty for no log."""
+    """File to which one line per measured transaction is written. Empty for no log."""
     sampling_rate: float = 1.0
     """Fraction of the transactions that are logged."""
 
     profile: ProfileRequest | None = None
-    """The stacks to sample during trials; None if no stacks are sampled."""
+    """The stacks to sample during trials. None if no stacks are sampled."""
 
     requirements: tuple[Claim, ...] = ()
     """See `Record.requirements`."""

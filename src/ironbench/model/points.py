@@ -66,8 +66,8 @@ class CounterGrowth:
 
 
 def growth(readings: Sequence[SamplePoint], window_s: float) -> CounterGrowth | None:
-    """Returns the increase of every counter from 0 to `window_s`, interpolated between samples; None without two
-    samples.
+    """Returns the increase of every counter from 0 to `window_s`, interpolated between samples. Returns None without
+    two samples.
 
     A counter that is missing from the first samples is assumed to have started at 0. A counter that decreased was
     reset, by hand or with its device. It is left out, because its increase is unknown.
@@ -159,13 +159,13 @@ def gauge_series(name: str, readings: Sequence[SamplePoint], key: str) -> Series
 
 
 def mean_within(readings: Sequence[SamplePoint], key: str, window_s: float) -> float | None:
-    """Returns the mean of the readings inside the measured window; None if there are none."""
+    """Returns the mean of the readings inside the measured window. Returns None if there are none."""
     values = [point.values[key] for point in readings if key in point.values and 0.0 <= point.t_s <= window_s]
     return sum(values) / len(values) if values else None
 
 
 def most_within(readings: Sequence[SamplePoint], key: str, window_s: float) -> float | None:
-    """Returns the maximum of the readings inside the measured window; None if there are none."""
+    """Returns the maximum of the readings inside the measured window. Returns None if there are none."""
     return max((point.values[key] for point in readings if 0.0 <= point.t_s <= window_s), default=None)
 
 
@@ -190,7 +190,7 @@ def rows(text: str) -> list[dict[str, object]]:
 
 
 def number(row: dict[str, object], column: str) -> float:
-    """Returns a column as a number; 0 if the column is absent or NULL."""
+    """Returns a column as a number. Returns 0 if the column is absent or NULL."""
     value = row.get(column)
     return float(value) if isinstance(value, (int, float)) else 0.0
 

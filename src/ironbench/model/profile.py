@@ -39,7 +39,7 @@ class SampledStack:
     """Frames joined by semicolons, outermost caller first. Names of kernel functions end in `KERNEL_MARK`; a function
     without a symbol has the name of its file in brackets."""
     waker: str
-    """Stack of the thread that ended the wait, in the same form; empty if unknown."""
+    """Stack of the thread that ended the wait, in the same form. Empty if unknown."""
     samples: Natural
     """Number of samples. For waits, the number of waits."""
     seconds: Annotated[float, Meta(ge=0, le=1e12)]

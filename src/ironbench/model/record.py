@@ -243,7 +243,7 @@ class Record:
     seed_given: bool = False
     """Whether the user chose the seed."""
     search_range: tuple[Count, Count] | None = None
-    """Lowest and highest load (clients, or rate) of the search that the trial is part of; None without a search."""
+    """Lowest and highest load (clients, or rate) of the search that the trial is part of. None without a search."""
     limits: tuple[Limit, ...] = ()
     """Constraints under which the search looks for the best load."""
     requirements: tuple[Claim, ...] = ()
@@ -251,7 +251,7 @@ class Record:
     search_result: Note | None = None
     """The result of the search that chose the trial's load."""
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
-    """What happens to unflushed writes at the power cut after the trial: `lose`, `subset` or `torn`; empty if there is
+    """What happens to unflushed writes at the power cut after the trial: `lose`, `subset` or `torn`. Empty if there is
     no power cut."""
     profile: ProfileRequest | None = None
     """The stacks that the run or lab wants to be sampled. None if no stacks are sampled. Auxiliary trials are not
@@ -261,16 +261,16 @@ class Record:
     answers: Note | None = None
     """How the answers of the workload's queries were checked."""
     files: dict[str, Digest] = field(default_factory=dict)
-    """SHA-256 digests of the record's other files, by file name; empty in records before schema 3."""
+    """SHA-256 digests of the record's other files, by file name. Empty in records before schema 3."""
     commands: tuple[CommandRun, ...] = ()
     """The user's commands that ended since the previous record, in order: cleanup commands of the previous trial, and
     prepare commands of this trial."""
     statements: tuple[Statement, ...] = ()
-    """Times of SQL commands; empty if the trial ran without `--report-per-statement`."""
+    """Times of SQL commands. Empty if the trial ran without `--report-per-statement`."""
     tags: dict[str, str] = field(default_factory=dict)
     """The user's tags for all trials of the run or lab, such as `commit` with the value `1f3c2a9`."""
     described: Described | None = None
-    """Facts about workload and engine; None in records of earlier versions. Code should call
+    """Facts about workload and engine. None in records of earlier versions. Code should call
     `records.described.described` instead."""
     schema: Count = SCHEMA
 

@@ -23,7 +23,7 @@ _ASSIGNED = re.compile(
 )
 """Pattern of an environment variable with a literal value, such as `PGPASSWORD=…`."""
 _DRIVER = re.compile(r"\b(driver|(file)?dsn)\s*=", re.IGNORECASE)
-"""Pattern by which a line with semicolons is recognised as a connection string: a list of KEYWORD=value;…"""
+"""Pattern of connection strings. A line with semicolons that matches it is a list of KEYWORD=value;…"""
 _KEY = re.compile(r"[^=;]*")
 _VALUE = re.compile(r"\s*(\{(?:[^}]|\}\})*\}?|[^;]*)")
 """Pattern of a value in a connection string. A value in braces may contain semicolons."""
@@ -154,7 +154,7 @@ def redacted_toml(text: str) -> str:
 
 
 def _key_before(text: str, start: int) -> str:
-    """Returns the key whose value begins at `start`; empty if there is no key on the same line."""
+    """Returns the key whose value begins at `start`. Returns an empty text if there is no key on the same line."""
     line = text[max(0, start - _LONGEST_KEY) : start].rpartition("\n")[2]
     match = _YEK.match(line[::-1])
     return match[1][::-1] if match else ""

@@ -45,7 +45,7 @@ class Search:
     """Loads whose throughput differs by at most this fraction count as equally good. The lowest of them is the best
     load."""
     expected: Natural = 0
-    """Approximate number of trials that the search takes; 0 if unknown."""
+    """Approximate number of trials that the search takes. 0 if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,9 @@ class MeasuredLoad:
     point: Count
     trials: Natural
     throughput: Amount
-    """Geometric mean of the comparable trials, 1/s; 0 if there are none."""
+    """Geometric mean of the comparable trials, 1/s. 0 if there are none."""
     limited: tuple[float, ...] = ()
-    """Medians of the metrics that have a limit, in base units and in the order of the limits; empty if there are no
+    """Medians of the metrics that have a limit, in base units and in the order of the limits. Empty if there are no
     limits."""
 
 
@@ -72,7 +72,7 @@ class ChosenLoad:
     trials: tuple[Name, ...]
     """Ids of the records on which the choice is based."""
     result: Note | None = None
-    """The facts of the search result; None in labs of earlier versions, which have only `sentence`."""
+    """The facts of the search result. None in labs of earlier versions, which have only `sentence`."""
     failed: bool = False
     """Whether the trials at the lowest load failed, so that nothing could be measured."""
 

@@ -156,7 +156,7 @@ class DelayedSession(Protocol):
 
     @property
     def relay_counters(self) -> str:
-        """File with the counters of the relay; empty if no relay is running."""
+        """File with the counters of the relay. Empty if no relay is running."""
         ...
 
     def delayed(self, latency_s: float, cpus: Sequence[int]) -> AbstractContextManager[None]:

@@ -77,7 +77,7 @@ class Layout:
         return frozenset(partition.directory for device in self.devices for partition in device.partitions)
 
     def device_of(self, role: str) -> Device | None:
-        """Returns the emulated device that stores a role; None if no emulated device does."""
+        """Returns the emulated device that stores a role. Returns None if no emulated device does."""
         return next((one for one in self.devices if any(part.role == role for part in one.partitions)), None)
 
     def without(self, roles: Collection[str]) -> Layout:
@@ -169,7 +169,8 @@ class Load:
     """Distribution of arrivals: `poisson` or `fixed`; used only in an open loop."""
     think_time_s: Amount = 0.0
     reconnect: Natural = 0
-    """Number of transactions after which a client closes its connection and opens a new one; 0 for never."""
+    """Number of transactions after which a client closes its connection and opens a new one. 0 if clients never
+    reconnect."""
     duration_s: Positive | None = 30.0
     transactions: Count | None = None
     """Number of transactions per client, used instead of a duration."""
@@ -198,10 +199,10 @@ class Load:
     checkpoint_s: Positive | None = None
     """Interval of checkpoints in seconds during the trial. None if the engine's configuration determines it."""
     workers: Annotated[int, Meta(ge=0, le=100_000)] = 0
-    """Number of worker processes among which the clients and the rate are divided; 0 if ironbench itself generates the
+    """Number of worker processes among which the clients and the rate are divided. 0 if ironbench itself generates the
     load."""
     cluster: Label = ""
-    """Ray cluster on which the workers run, one per machine; empty if they run on this machine."""
+    """Ray cluster on which the workers run, one per machine. Empty if they run on this machine."""
     fewer_workers: bool = False
     """Whether trials continue with the remaining workers after a machine was lost."""
 
@@ -245,9 +246,9 @@ class Choice:
     scripts: tuple[str, ...] = ()
     """Files (`path` or `path@weight`) of the `script` workload."""
     digests: tuple[str, ...] = ()
-    """Digest of each script when the trials were planned; empty in records before schema 2."""
+    """Digest of each script when the trials were planned. Empty in records before schema 2."""
     data: OwnData | None = None
-    """The user's own data, from which trials start; None if trials use the workload's data or existing data."""
+    """The user's own data, from which trials start. None if trials use the workload's data or existing data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +270,7 @@ class Setup:
     system: System
     choice: Choice
     skipped: str = ""
-    """Why the configuration cannot be measured on this machine; empty if it can."""
+    """Why the configuration cannot be measured on this machine. Empty if it can."""
     of: Label = ""
     """For a fixed-rate configuration: name of the configuration that it repeats at a percentage of the baseline's peak.
     """
@@ -277,7 +278,7 @@ class Setup:
     """The search that chooses the configuration's load before the first block. Until then, the load is the highest of
     the range."""
     best: ChosenLoad | None = None
-    """Result of the search; None before the search, or without one."""
+    """Result of the search. None before the search, or without one."""
 
     @property
     def origin(self) -> str:

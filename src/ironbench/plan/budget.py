@@ -87,8 +87,8 @@ class LabTimes:
     """Approximate number of search trials before the first block. They search for the best load of each
     configuration."""
     copies_s: float = 0.0
-    """Seconds for copying data, apart from the copies for blocks. Copies are made once for the whole lab, or before a
-    trial that determines the peak or a load."""
+    """Seconds for two kinds of data copies: those made once for the whole lab, and those made before trials that
+    determine the peak or a load."""
     rated_around_s: tuple[float, ...] = ()
     """`around_s` of the fixed-rate configurations. Their trials are as long as those of the first configuration."""
     rated_blocks: int = 0

@@ -2,10 +2,10 @@
 needed.
 
 A trial has a stack of scopes: commands of the lab, commands of the block, changes by hand, and commands of the trial
-itself. After a trial, scopes are undone from the top of the stack. The scopes at the bottom that the next trial also
-has stay in effect. A change by hand is requested once for all trials of a block that need it. Such trials form a *whole
-plot* of a split-plot design. Plots are in random order, and so are the trials of each plot. If a block ends with the
-plot with which the next block starts, the change is undone and made again. Blocks that share a change would not be
+itself. After a trial, scopes are undone from the top of the stack. Scopes at the bottom stay in effect if the next
+trial has the same scopes. A change by hand is requested once for all trials of a block that need it. Such trials form a
+*whole plot* of a split-plot design. Plots are in random order, and so are the trials of each plot. If a block ends with
+the plot with which the next block starts, the change is undone and made again. Blocks that share a change would not be
 independent, and the confidence intervals of their ratios would be too narrow (Webb, Lucas and Borkowski, "Factorial
 experiments when factor levels are not necessarily reset", J. Quality Technology 36, 2004).
 """

@@ -104,8 +104,8 @@ def _at(setup: Setup, share: float) -> Setup:
 
 
 def _hindrance(setups: Sequence[Setup]) -> str:
-    """Returns the reason why the configurations of the lab cannot run at percentages of a common peak; empty if they
-    can."""
+    """Returns the reason why the configurations of the lab cannot run at percentages of a common peak. Returns an empty
+    text if they can."""
     loads = [setup.cell.load for setup in setups]
     if any(setup.search for setup in setups):
         return "the best load of each configuration is found by a search, so there is no common load"

@@ -52,7 +52,7 @@ class DeclaredLab:
 
     @property
     def looks(self) -> int | None:
-        """Number of interim analyses; None if the file does not declare stages."""
+        """Number of interim analyses. None if the file does not declare stages."""
         stages = self.measure.stages
         return len(stages) if isinstance(stages, list) else stages
 

@@ -1,5 +1,5 @@
-"""Reads the systems file of `ironbench cost`. It lists candidates. For each candidate, it contains the label of its
-records or an estimated score.
+"""Reads the systems file of `ironbench cost`. The file lists candidates, each with the label of its records or an
+estimated score.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SystemsFile:
 
     question: str
     years: Decimal | None
-    """Period in years over which running costs are added up; None if there are only one-time costs."""
+    """Period in years over which running costs are added up. None if there are only one-time costs."""
     currency: str
     """Currency of the cost breakdowns. If empty, they use the currency of the prices."""
     unit: str

@@ -73,7 +73,7 @@ def searched(section: LoadSection) -> tuple[LoadSection, Search | None]:
 
 
 def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -> Search | None:
-    """Returns the search that the load section requests; None if it requests none. Raises InputError."""
+    """Returns the search that the load section requests. Returns None if it requests none. Raises InputError."""
     of_clients, of_rate = asked("load.clients", clients), asked("load.rate", rate)
     if not of_clients and not of_rate:
         if limits:

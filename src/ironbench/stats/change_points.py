@@ -83,8 +83,8 @@ LEAST = 6
 _SHORTEST = 2
 """Minimum number of points in a segment. A single point is either a spike or not confirmed yet."""
 _WITHOUT_ONE = 2 / 3
-"""If any single point is left out, a difference must still exceed this fraction of the bound. A change must not depend
-on a single point."""
+"""A change must not depend on a single point. If any one point is left out, the difference must still exceed this
+fraction of the bound."""
 _TRIMMED = 0.15
 """The variance is estimated from differences between neighbours. This fraction of the differences, the largest ones, is
 excluded, because changes and spikes cause large differences."""
@@ -142,7 +142,7 @@ class Changes:
     """Minimum detectable change of the mean. Three points after a change of this size, the change is found in 9 of 10
     series. None if there are too few points."""
     correlation: float = 0.0
-    """Estimated correlation of neighbouring points; 0 if neighbours are not more similar than other points."""
+    """Estimated correlation of neighbouring points. 0 if neighbours are not more similar than other points."""
 
 
 def changes(values: Sequence[float], own_variances: Sequence[float], chance: float = CHANCE) -> Changes:

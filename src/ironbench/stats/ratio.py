@@ -26,7 +26,7 @@ class PairedRatios:
     mean: float
     """Mean of the log ratios."""
     spread: float
-    """Standard deviation of log ratios between blocks; NaN for one block."""
+    """Standard deviation of log ratios between blocks. NaN for one block."""
     resolution: float = 0.0
     """Maximum error of a log ratio caused by rounding of its two values. Blocks with the same rounded values have the
     same error, so repeats do not reduce it. Therefore, only the part of a difference that exceeds the resolution

@@ -29,8 +29,8 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EffectEstimate:
-    """Effect of one factor as the logarithm of a ratio: the result at the factor's second level divided by the result
-    at its first level."""
+    """Effect of one factor. It is the logarithm of a ratio, in which the result at the factor's second level is divided
+    by the result at its first level."""
 
     effect: float
     error: float

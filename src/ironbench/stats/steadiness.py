@@ -47,7 +47,7 @@ class Change:
     kind: str
     """`step` or `drift`."""
     place: int
-    """First index of the new level; 0 for a drift."""
+    """First index of the new level. 0 for a drift."""
     before: float
     after: float
     errors: tuple[float, float]

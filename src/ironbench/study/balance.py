@@ -34,7 +34,7 @@ DATA_TO_MEMORY = "balance-data-to-memory"
 
 @dataclass(frozen=True, slots=True)
 class SizingRatio:
-    """A sizing ratio of a system. `value` is None if it is unknown because it was not recorded."""
+    """A sizing ratio of a system. `value` is None if it was not recorded."""
 
     name: Note
     unit: str

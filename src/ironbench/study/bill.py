@@ -38,9 +38,9 @@ def bill(offer: Offer, sheet: Sheet, years: Decimal | None, currency: str = "") 
 def licences(price: Price, servers: int, sockets: int, cores: int, processor: str) -> tuple[int, Note]:
     """Returns the number of core licences to buy and a note on how they were counted.
 
-    Each server needs its number of cores times the processor's core factor, rounded up, but at least the minimum per
-    socket and per server. The total for all servers is rounded up to whole packs. Raises InputError if no factor
-    matches the processor.
+    Each server needs its number of cores times the processor's core factor, rounded up. The price may also require a
+    minimum number per socket and per server. The total for all servers is rounded up to whole packs. Raises InputError
+    if no factor matches the processor.
     """
     factor = _factor(price, processor)
     own = math.ceil(cores * factor)

@@ -102,7 +102,7 @@ class LimitingResource:
     """The resource that limits throughput, or the result that no resource can be named."""
 
     resource: str
-    """A key of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`; empty if inconclusive."""
+    """A key of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`. Empty if inconclusive."""
     share: float
     gain: Gain | None
     """Estimate of the throughput if the resource took no time. For `CONCURRENCY`, estimate of the throughput with
@@ -196,7 +196,7 @@ def total(record: Record) -> float:
 
 
 def times(record: Record) -> dict[str, float]:
-    """Returns seconds per transaction by part, for one trial; empty if backends were not observed."""
+    """Returns seconds per transaction by part, for one trial. Returns nothing if backends were not observed."""
     whole = total(record) if record.metrics.get("throughput") else 0.0
     return {name: share * whole for name, share in _shares(record).items()}
 

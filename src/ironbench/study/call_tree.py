@@ -49,7 +49,7 @@ class CallTree:
     areas: tuple[int, ...]
     """For each node, the index of its area."""
     own: Measured
-    """Time in the function itself, and in functions below the resolution that it calls."""
+    """Time in the function itself. It includes the time of callees that are too small to be nodes."""
     total: Measured
     """Time in the function and in everything that it calls."""
 

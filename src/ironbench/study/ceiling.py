@@ -70,7 +70,7 @@ class Baseline:
 
     @property
     def read_share(self) -> float | None:
-        """Fraction of a transaction's time that is spent on device reads; None if unknown."""
+        """Fraction of a transaction's time that is spent on device reads. None if unknown."""
         if self.spent is None or self.reads_s is None or not self.spent.total_s:
             return None
         return self.reads_s / self.spent.total_s
@@ -99,7 +99,7 @@ class Ceiling:
     seen: tuple[str, ...]
     """Those of the parts that took time in the baseline. If the baseline's time was not observed, all of the parts."""
     shares: Mapping[str, float]
-    """For each part, its share of the baseline's time per transaction; empty if the time was not observed."""
+    """For each part, its share of the baseline's time per transaction. Empty if the time was not observed."""
     cached_reads: float | None = None
     """Number of device reads per transaction in the baseline. Only set if `data` is one of the parts and the reads took
     almost no time."""

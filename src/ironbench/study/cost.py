@@ -45,7 +45,7 @@ class SystemCost:
 
     name: str
     bill: CostBreakdown | None
-    """Cost breakdown of the system; None if no prices were given."""
+    """Cost breakdown of the system. None if no prices were given."""
     cores: int | None
     score: CostRange | None
     """The workload's score at the peak that was measured, or the score in the systems file.
@@ -133,9 +133,9 @@ class Costs:
     unit: str
     rows: tuple[SystemCost, ...]
     work: str
-    """Name of the recorded work; empty if there are no records."""
+    """Name of the recorded work. Empty if there are no records."""
     cheapest: SystemCost | None
-    """The cheapest system that meets the target; None without a target."""
+    """The cheapest system that meets the target. None without a target."""
     nearest: SystemCost | None
     """The system that comes closest to the target, if no system meets it."""
     tied: tuple[SystemCost, ...] = ()
@@ -145,7 +145,7 @@ class Costs:
     unmeasured: tuple[SystemCost, ...] = ()
     """Systems cheaper than `cheapest` that were not measured at the target's rate."""
     ranking: tuple[RankedSystem, ...] = ()
-    """Systems by work per price, the best first; empty if there is a target. Systems without a price, or whose score
+    """Systems by work per price, the best first. Empty if there is a target. Systems without a price, or whose score
     has no confidence interval, are not ranked."""
     notes: tuple[Note, ...] = ()
     """Reasons why selected records give no score."""

@@ -45,8 +45,7 @@ class TrialDetails:
 
 
 _Trials = Sequence[tuple[Configuration, Sequence[Record]]]
-"""Configurations of a lab with their usable trials, or systems of runs with their usable trials. Only the name of a
-system is known."""
+"""Pairs of a configuration and its usable trials. For runs, the configuration contains only the name of a system."""
 
 
 def details(

@@ -225,7 +225,7 @@ class ReadCost:
     engine_s: Summary
     """CPU time of the engine's processes per read. It is positive in every pair and in its confidence interval."""
     whole_s: Summary | None
-    """CPU time per read including kernel threads, interrupts and other programs; None if not measured, or if the
+    """CPU time per read including kernel threads, interrupts and other programs. None if not measured, or if the
     difference is larger than reads can explain.
     """
 

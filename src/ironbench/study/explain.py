@@ -120,7 +120,7 @@ class Explanation:
     """Set if the observed trials contradict the other trials (`_contradicts`): the ratio of `throughput` in the
     observed trials. The levels from observed trials then do not explain the difference. Otherwise None."""
     profile: ProfileComparison | None = None
-    """Comparison of the functions and waits in which time was spent; None if one side was not profiled."""
+    """Comparison of the functions and waits in which time was spent. None if one side was not profiled."""
 
     @property
     def goes_down(self) -> bool:

@@ -163,7 +163,7 @@ class FactorValues:
 
 
 def levels(lab: Lab, groups: Sequence[tuple[str, Sequence[Record]]], archive: Archive) -> FactorValues | None:
-    """Returns the results of a lab with exactly two factors and a full design; None for other labs.
+    """Returns the results of a lab with exactly two factors and a full design. Returns None for other labs.
 
     `groups`: configuration and its comparable trials.
     """

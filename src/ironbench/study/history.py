@@ -60,7 +60,7 @@ class HistoryPoint:
     deviation: float
     """Standard deviation of the logarithms of the trials' values. 0 for one trial."""
     variance: float = 0.0
-    """Variance of the mean log value (see `_variances`); 0 if the point has no verdict."""
+    """Variance of the mean log value (see `_variances`). 0 if the point has no verdict."""
 
     @property
     def judged(self) -> bool:
@@ -85,7 +85,7 @@ class HistoryChange(GroupRatio):
     place: int
     """Index, within the line, of the new segment's first point."""
     worse: bool | None
-    """Whether the change is for the worse; None if the metric has no better direction."""
+    """Whether the change is for the worse. None if the metric has no better direction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class Leads:
 
     @property
     def clock(self) -> float | None:
-        """Ratio of the clock frequencies that a report shows; None if it is unknown or 1."""
+        """Ratio of the clock frequencies that a report shows. None if it is unknown or 1."""
         return None if self.hertz_ratio is None or isclose(self.hertz_ratio, 1.0) else self.hertz_ratio
 
     @property

@@ -67,9 +67,9 @@ class RankedResult:
     basis: Note | None = None
     """Description of the trials from which an own result was computed."""
     failed: float | None = None
-    """Highest fraction of failed transactions among the trials; None if not counted."""
+    """Highest fraction of failed transactions among the trials. None if not counted."""
     pinned_to: tuple[int, ...] = ()
-    """CPUs to which the work was pinned; empty for all CPUs."""
+    """CPUs to which the work was pinned. Empty for all CPUs."""
     emulated: bool = False
 
     def range(self, value: float | None) -> CostRange | None:

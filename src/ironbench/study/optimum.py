@@ -100,8 +100,8 @@ class SearchResult:
     """Why the search chose no higher load. If a higher load exceeds a limit, the limit's metric. If a higher rate was
     not sustained, `rate`. If `point` is the highest load of the search, `range`. Empty if throughput levels off."""
     ended_at: int
-    """Lowest load above `point` that exceeds the limit. If even the lowest load of the search exceeds a limit or cannot
-    be measured, this load. 0 if there is no such load."""
+    """Lowest load above `point` that exceeds the limit. It is the lowest load of the search if even this load exceeds a
+    limit or cannot be measured. 0 if there is no such load."""
     trials: int
     tried: tuple[int, ...] = ()
     """Measured points in ascending order."""

@@ -50,7 +50,8 @@ class FrameChange(TimeChange):
     own_s: float
     """Difference of the time in the function itself."""
     callers: tuple[str, ...]
-    """The callers outside the kernel on the path with the largest difference, nearest first."""
+    """The callers of the function on the path with the largest difference. The nearest caller is first. Callers in the
+    kernel are left out."""
     activity: str
     """Activity of the engine on this path."""
 
@@ -76,7 +77,7 @@ class CallNode:
     delta_s: float
     low_s: float
     high_s: float
-    """Bounds of the 95% confidence interval of the difference; infinite if there are too few blocks."""
+    """Bounds of the 95% confidence interval of the difference. Infinite if there are too few blocks."""
     certain: bool
     """Whether the interval excludes 0, and the function's difference is significant."""
 
@@ -111,7 +112,7 @@ class ProfileComparison:
 
     @property
     def main(self) -> FrameChange | None:
-        """The first function with a significant difference; None if there is none."""
+        """The first function with a significant difference. None if there is none."""
         return next((one for one in self.frames if one.called), None)
 
 

@@ -41,7 +41,7 @@ class QuerySubject:
     times_s: Mapping[str, float]
     """For each query, the geometric mean of its time over the trials."""
     ratios: tuple[QueryRatio, ...]
-    """Ratios to the baseline's times; empty for the baseline itself."""
+    """Ratios to the baseline's times. Empty for the baseline itself."""
     parallelism: int | None = None
     """Number of processes or threads per statement, if declared."""
     reference_score: float | None = None
@@ -165,8 +165,8 @@ def _values(trials: Sequence[TrialTimes]) -> dict[str, list[float]]:
     return values
 
 
-# If queries are faster overall, a query that is slower goes against the trend, and the reverse. The report shows how
-# the plan of such a query differs.
+# If queries are faster overall, a slower query goes against the trend. If queries are slower overall, a faster query
+# does. The report shows how the plan of such a query differs.
 
 
 _TREND = 0.05

@@ -97,7 +97,7 @@ class Ratios:
         self._equal_work = _equal_work(trials)
 
     def lacking(self, metric: str) -> Note | None:
-        """Returns the reason why a metric has no meaningful ratio; None if it has one."""
+        """Returns the reason why a metric has no meaningful ratio. Returns None if it has one."""
         name = base_name(metric)
         if name in _ASKED and self._opened:
             return REQUESTED

@@ -139,7 +139,7 @@ def _range(values: Sequence[float]) -> NoteRange:
 
 
 def _unlike(systems: Sequence[Subject]) -> tuple[Note, ...]:
-    """Returns notes on differences between the first system and each other system. If the first system was also
+    """Compares each system with the first one and returns notes on the differences. If the first system was also
     measured at the other system's rate, the trials at this rate are compared."""
     notes: dict[Note, None] = {}
     own = [one for one in systems if one is systems[0] or of_one_system(one.records[0], systems[0].records[0])]

@@ -55,7 +55,7 @@ class ScreenedFactor(GroupRatio):
     """P value for no effect, corrected for the number of factors (Holm)."""
     matters: bool
     better: str
-    """The better value if the factor matters; otherwise empty."""
+    """The better value if the factor matters. Otherwise empty."""
     detectable: float
     """Minimum detectable effect. A screen like this one detects an effect of this relative size with 90% power."""
     blocks: tuple[float, ...]
@@ -93,7 +93,7 @@ class Screen:
     """Number of trials that have finished."""
     missing: int
     factors: tuple[ScreenedFactor, ...]
-    """Effects in the order of the lab file; empty if essential trials are missing."""
+    """Effects in the order of the lab file. Empty if essential trials are missing."""
     spread: float | None
     """Standard deviation of the log ratio of a pair's two runs, from block to block."""
     freedom: int
@@ -250,7 +250,7 @@ def _losses(lab: Lab, factor: str, level: str) -> tuple[Note, ...]:
 
 
 def _of_block(trials: _Trials, block: int) -> screening.Matrix | None:
-    """Returns the effects from a single block; None if pairs are missing."""
+    """Returns the effects from a single block. Returns None if pairs are missing."""
     pairs = sorted(trials.differences(block))
     if len(pairs) < len(trials.signs):
         return None

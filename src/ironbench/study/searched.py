@@ -79,7 +79,8 @@ def concluded(search: Search, records: Sequence[Record], archive: Archive = EMPT
 def run_step(
     search: Search, records: Sequence[Record], archive: Archive = EMPTY, confirmations: int = CONFIRMATIONS
 ) -> NextLoad | Confirm | SearchResult:
-    """Returns a run's next load to try or to confirm, or the result. Raises FailureError as `step` does."""
+    """Continues the search of a run. Returns the next load to try, the next load to confirm, or the result. Raises
+    FailureError as `step` does."""
     tried = of_run(records)
     found = step(search, tried)
     if isinstance(found, NextLoad) or found.point is None:

@@ -1,5 +1,5 @@
-"""Computes the shares of waits and of CPU time for each number of clients. Also breaks down the difference between two
-configurations (waterfall chart).
+"""Computes shares of waits and shares of CPU time for each number of clients. Also breaks down the difference between
+two configurations (waterfall chart).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class ShareStep(TimeDifference):
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """Breaks down the difference in client seconds per transaction between two configurations."""
+    """Breakdown of the difference between two configurations in client seconds per transaction."""
 
     before: Configuration
     after: Configuration

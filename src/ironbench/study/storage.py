@@ -59,7 +59,7 @@ class Tested:
 
 
 def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
-    """Returns the test results in table order; empty if storage was not measured."""
+    """Returns the test results in table order. Returns nothing if storage was not measured."""
     figures: dict[str, dict[str, Summary]] = {}
     for name, summary in metrics.items():
         part = part_of(name)
@@ -113,8 +113,8 @@ def any_apart(each: float, rows: int) -> float:
 def ranges_by_chance(
     a: Mapping[str, Summary], b: Mapping[str, Summary], trials: tuple[Sequence[Record], Sequence[Record]]
 ) -> tuple[Note, ...]:
-    """Returns a note with the probability that equal devices have disjoint ranges in this comparison; empty if ranges
-    are not judged."""
+    """Returns a note with the probability that equal devices have disjoint ranges in this comparison. Returns nothing
+    if ranges are not judged."""
     rows = len({one.name for one in tested(a)} & {one.name for one in tested(b)})
     each = apart_by_chance(*trials)
     if not rows or each > MOST_BY_CHANCE:

@@ -68,7 +68,7 @@ class SubjectResults:
     timeline: timelines.Timeline | None
     """Time line of a typical trial at the peak, or at the rate of an open loop."""
     course: LoadCourse | None
-    """Load curve of the same trial, if its load followed a curve."""
+    """How the trial in `timeline` followed its load curve. None if its load was constant."""
     response: timelines.Percentiles | None
     service: timelines.Percentiles | None
     """Service times of an open loop. None for a closed loop, in which they equal response times."""
@@ -76,7 +76,7 @@ class SubjectResults:
     waits: tuple[Shares, ...]
     balance: tuple[SizingRatio, ...]
     cores: int | None
-    """Number of cores that the work can use on the machine that ran it; None if unknown."""
+    """Number of cores that the work can use on the machine that ran it. None if unknown."""
     little: LittlesLaw | None
     warnings: tuple[Note, ...]
     left_out: tuple[Note, ...]
@@ -94,7 +94,7 @@ class SubjectResults:
 
     @property
     def metrics(self) -> dict[str, Summary]:
-        """Metrics of the main trials; empty if there are none."""
+        """Metrics of the main trials. Empty if there are none."""
         return self.curve.main.metrics if self.curve.main else {}
 
     @property
@@ -116,12 +116,12 @@ class CellResults:
     metric: Summary | None
     """The lab's metric over the comparable trials."""
     budget: dict[str, float]
-    """For each part, the mean share of the machine's CPU time; empty if not measured."""
+    """For each part, the mean share of the machine's CPU time. Empty if not measured."""
     balance: tuple[SizingRatio, ...]
     cores: int | None
-    """Number of cores that the work can use on the machine that ran it; None if unknown."""
+    """Number of cores that the work can use on the machine that ran it. None if unknown."""
     time: TimeSpent | None
-    """Breakdown of a transaction's time; None if backends were not observed."""
+    """Breakdown of a transaction's time. None if backends were not observed."""
     repeated: tuple[Record, ...] = ()
     """Other attempts, which are not in `trials`."""
     metrics: dict[str, Summary] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class MainResults:
     trials: tuple[Record, ...]
     """The usable trials."""
     cores: int | None
-    """Number of cores that the work can use on the machine that ran it; None if unknown."""
+    """Number of cores that the work can use on the machine that ran it. None if unknown."""
 
     @property
     def name(self) -> str:
@@ -184,7 +184,7 @@ class Study:
 
     work: str
     derived: str
-    """Statement that must accompany these results wherever they are shown; empty for most work."""
+    """Statement that must accompany these results wherever they are shown. Empty for most work."""
     started_at: str
     trials: int
     """Number of trials. For runs, all trials count. For a lab, all finished trials count, except attempts that were
@@ -211,7 +211,7 @@ class Study:
     """For runs: verdicts on the requirements that each system's run declared (`--require`)."""
 
     lab: Lab | None = None
-    """The declared lab; None for runs."""
+    """The declared lab. None for runs."""
     cells: tuple[CellResults, ...] = ()
     """Configurations of the lab that could be measured, in declared order."""
     effects: tuple[Effect, ...] = ()
@@ -365,6 +365,6 @@ class Study:
 
 
 def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str, str], ...]:
-    """Returns name and text of every script of these trials, each once."""
+    """Returns the name and the text of every script of these trials, without duplicates."""
     keys = dict.fromkeys(script for record in records for script in record.scripts.items())
     return tuple((name, text) for name, key in keys if (text := archive.script(key)))

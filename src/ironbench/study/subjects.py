@@ -72,7 +72,7 @@ def streams(record: Record) -> tuple[int, str] | None:
 
 
 def failed_share(trials: Sequence[Record]) -> float | None:
-    """Returns the fraction of failed transactions over all trials together; None if not counted."""
+    """Returns the fraction of failed transactions over all trials together. Returns None if not counted."""
     known = [one.metrics for one in trials if "failed" in one.metrics and "transactions" in one.metrics]
     failed = sum(metrics["failed"] for metrics in known)
     ended = failed + sum(metrics["transactions"] for metrics in known)
@@ -197,7 +197,7 @@ def pinned_cpus(record: Record) -> tuple[int, ...]:
 
 
 def machine_cores(machine: Mapping[str, Any]) -> int | None:
-    """Returns the number of physical cores in a machine's fingerprint; None if unknown."""
+    """Returns the number of physical cores in a machine's fingerprint. Returns None if unknown."""
     cores = (machine.get("cpu") or {}).get("cores")
     return int(cores) if cores else None
 

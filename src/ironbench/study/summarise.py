@@ -36,7 +36,7 @@ class Summary:
     high: float
     """Smallest and largest value."""
     deviation: float
-    """Standard deviation; 0 for one value."""
+    """Standard deviation. 0 for one value."""
 
     @property
     def interval(self) -> tuple[float, float] | None:

@@ -222,13 +222,13 @@ def _device_order(name: str) -> tuple[int, str]:
 
 
 KEPT = 0.95
-"""A knee must be before this fraction of the ramp. If the highest throughput is reached later, there is no knee."""
+"""A point reaches the requested rate if its throughput is at least this fraction of the rate. The same fraction applies
+to reaching the highest throughput."""
 _EARLY = 0.85
+"""A knee must be before this fraction of the ramp. If the highest throughput is reached later, there is no knee."""
+_CHANCE = 4.0
 """Minimum shortfall of throughput for a knee, in standard deviations. It is large, because each of the many points of a
 ramp could fall short by chance."""
-_CHANCE = 4.0
-"""Minimum shortfall for a knee, in standard deviations. The value is high because each point of a ramp could be
-mistaken for a knee."""
 _IN_A_ROW = 3
 """Number of consecutive points at which throughput must fall short. A single such point may be caused by a
 checkpoint."""

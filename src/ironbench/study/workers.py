@@ -28,7 +28,7 @@ class WorkerShare:
     start_s: float
     clock_error_s: float
     clock_offset_s: float
-    """Of the clock offsets in all trials, the one that is furthest from zero."""
+    """The clock offset that was furthest from zero in any trial."""
 
 
 @dataclass(frozen=True, slots=True)
