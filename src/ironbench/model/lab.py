@@ -158,9 +158,9 @@ class Method:
     why_trials: str = ""
     """Why the lab measures whole trials although the author requested slices."""
     duet: bool = False
-    """Whether the lab uses the method `duet` of an earlier version: two systems ran at the same time, each on half of
-    the cores, or interleaved if a pilot showed that this was more precise. Such labs can be reported but not
-    resumed."""
+    """Whether the lab uses the method `duet` of an earlier version. Two systems ran at the same time, each on half of
+    the cores. If a pilot showed that interleaving was more precise, they were interleaved instead. Such labs can be
+    reported but not resumed."""
     dropped: tuple[BlockNumber, ...] = ()
     """For each skipped stage at the end of the first round, its number of blocks. These stages were skipped because the
     user added a round. Their interim analyses still count when alpha is divided, because all analyses of a round are

@@ -52,7 +52,7 @@ OTHER = "other"  # other known waits, and time that is not accounted for
 
 PARTS = (CPU, RUN_QUEUE, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP, LOCKS, INTERNAL_LOCKS, CLIENT, OTHER)
 SERVER_CPU = "server-cpu"
-"""Name of a limiting resource: CPU time of the server, and waiting for a core."""
+"""Name of the limiting resource if the limit is CPU time of the server, which includes waiting for a core."""
 OTHER_PROGRAMS = "other-programs"
 """Name of the limiting resource if other programs used more CPU time than server and client together."""
 CONCURRENCY = "concurrency"

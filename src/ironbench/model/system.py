@@ -163,8 +163,8 @@ class Load:
     """The rate as a fraction of the baseline's peak throughput. A lab measures the peak first. Until then, `rate` is
     None."""
     curve: Curve | None = None
-    """How the rate or the number of clients changes during the trial. In this case, `rate` is the mean of the curve, or
-    `clients` is its maximum."""
+    """How the rate or the number of clients changes during the trial. For a curve of the rate, `rate` is the mean of
+    the curve. For a curve of clients, `clients` is its maximum."""
     arrivals: Annotated[str, one_of("poisson", "fixed")] = "poisson"
     """Distribution of arrivals: `poisson` or `fixed`; used only in an open loop."""
     think_time_s: Amount = 0.0
@@ -299,4 +299,4 @@ class Trial:
     """1-based number of the stage. Each stage is declared before it starts, and block numbers continue across
     stages."""
     attempt: StageNumber = 1
-    """1-based number of the attempt; 2 if the trial was repeated after a failure."""
+    """1-based number of the attempt. It is 2 if the trial was repeated after a failure."""

@@ -43,8 +43,8 @@ def read(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[Claim, .
 
 
 def comparisons(declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> tuple[tuple[str, str], ...]:
-    """Returns the pairs (compared configuration, its baseline) that get a verdict: from `measure.compare`, or from the
-    design."""
+    """Returns the pairs (compared configuration, its baseline) that get a verdict. `measure.compare` declares the
+    pairs. If it is empty, they follow from the design."""
     if not declared.measure.compare:
         return design.comparisons(declared, cells)
     found = collected(

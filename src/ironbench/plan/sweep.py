@@ -1,5 +1,6 @@
-"""Plans the trials of `ironbench run`: repeats of one or more numbers of clients in random order, or a search for the
-best number of clients or rate (`--clients auto`, `--rate auto:LOW-HIGH`, `--limit`)."""
+"""Plans the trials of `ironbench run`. They are repeats of one or more numbers of clients in random order, or the start
+of a search for the best number of clients or rate (`--clients auto`, `--rate auto:LOW-HIGH`, `--limit`).
+"""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class LimitingResource:
-    """The resource that limits throughput, or the result that no resource can be named."""
+    """The resource that limits throughput. The result may also be that no resource can be named."""
 
     resource: str
     """A key of `RESOURCES`, `OTHER_PROGRAMS` or `CONCURRENCY`. Empty if inconclusive."""

@@ -86,7 +86,7 @@ class Ceiling:
     """The measured gain from zero-latency parts, and what the gain shows about these parts."""
 
     parts: tuple[str, ...]
-    """The parts: `log`, `data`, `temp` or `client`; several if they were made zero-latency together."""
+    """The parts: `log`, `data`, `temp` or `client`. There are several if they were given zero latency together."""
     speedup: float
     """The configuration's speed as a multiple of the baseline's speed. A higher value is always better, even if lower
     values of the metric are better. NaN if there is no complete block."""

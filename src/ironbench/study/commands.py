@@ -18,7 +18,7 @@ class CommandKey(NamedTuple):
     """Name of the script file without directories."""
     text: str
     nth: int
-    """1-based position among those commands of the script that have the same text."""
+    """Several commands of a script may have the same text. This is the 1-based position of the command among them."""
 
     def __str__(self) -> str:
         return "\t".join(map(str, self))

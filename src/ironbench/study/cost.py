@@ -170,8 +170,8 @@ def costs(
 ) -> Costs:
     """Computes cost and performance of all offers, and the performance of recorded systems without an offer.
 
-    Raises InputError for invalid prices or currencies, for records of different work under one target, and for records
-    of several systems under one offer.
+    Raises InputError for invalid prices or currencies, for one target with records of different work, and for one offer
+    with records of several systems.
     """
     named = offers.offers if offers else ()
     records, machines, archive = measured.records, measured.machines, measured.archive
@@ -441,9 +441,10 @@ def _one_currency(rows: Sequence[SystemCost]) -> None:
 
 
 def _of_one_work(records: Mapping[str, Sequence[Record]], target: Target) -> tuple[str, Mapping[str, Sequence[Record]]]:
-    """Returns the name of the work and its records. Raises InputError if there are several kinds of work.
+    """Returns the name of the work and its records. Raises InputError if the records are of several kinds of work.
 
-    If there are trials at the target rate or above, trials of other work are ignored.
+    If some trials are at the target rate or above, only the work of these trials counts, and records of other work are
+    ignored.
     """
     everything = [record for group in records.values() for record in group]
     counting = [record for record in everything if record.status.comparable and may_count(record, target)] or everything

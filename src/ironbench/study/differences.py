@@ -29,7 +29,7 @@ _INCIDENTAL = frozenset(_PATHS) | frozenset(
 )
 SETTINGS, CHANGED = "engine.settings.", "engine.changed."
 _SEEN, _EVERY = "engine.settings_seen", "all"
-"""Name and value of the fact that the database role may read every setting."""
+"""Name of the fact that tells whether the database role may read every setting, and its value if it may."""
 _MOST_SHOWN = 24
 """If systems of the same engine differ in at most this many facts, all differences are shown first."""
 _TELLING = frozenset(

@@ -245,7 +245,7 @@ def _between(low: float, under: float, high: float, over: float, sustained: bool
 
 
 def _non_decreasing(values: Sequence[float]) -> list[float]:
-    """Returns the closest non-decreasing values by least squares."""
+    """Returns the non-decreasing values that are closest to `values`. Distance is the sum of squares."""
     pools: list[tuple[float, int]] = []
     for value in values:
         mean, size = value, 1

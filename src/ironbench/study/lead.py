@@ -196,8 +196,7 @@ def _rows(
 
 
 def trials_of(side: ThroughputCurve, clients: int) -> list[Record]:
-    """Returns all comparable trials with that number of clients: trials of a sweep or of a lab's blocks, and
-    confirmation trials."""
+    """Returns all comparable trials with this number of clients. They include confirmation trials."""
     own = [record for point in side.points if point.clients == clients for record in point.trials]
     fresh = [record for record in side.confirmations if record.cell.load.clients == clients]
     return [*own, *(record for record in fresh if record not in own)]

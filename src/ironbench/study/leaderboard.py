@@ -182,8 +182,8 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
 
 
 def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str) -> list[Ranking]:
-    """Returns a ranking for each work: the peaks of all systems that have done this work, by the workload's score
-    metric."""
+    """Returns one ranking for each work. It ranks the peaks of all systems that have done this work by the workload's
+    score metric."""
     rankings = []
     currency = sheet.price(licence).currency if licence else ""
     for group in by_work(records):

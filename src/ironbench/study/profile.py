@@ -190,7 +190,7 @@ class _Change:
 
     @property
     def fields(self) -> tuple[float, float, float, float, float]:
-        """The first fields of `TimeChange`."""
+        """The values of the first five fields of a `TimeChange`."""
         return self.delta_s, self.delta_s - self.half_s, self.delta_s + self.half_s, self.before_s, self.after_s
 
 

@@ -20,7 +20,7 @@ LEAST_SHARE = 0.001
 
 
 def is_profiled(record: Record) -> bool:
-    """Returns whether the trial has a profile and transactions, so that times per transaction are known."""
+    """Returns whether times per transaction are known. For this, the trial must have a profile and transactions."""
     return PROFILE in record.files and record.metrics.get("transactions", 0.0) > 0
 
 

@@ -43,7 +43,7 @@ class Workers:
 
 
 def by_worker(groups: Iterable[tuple[str, Sequence[Record]]], archive: Archive) -> tuple[Workers, ...]:
-    """Returns results by worker. `groups`: name and trials; groups without workers are left out."""
+    """Returns the results of each worker. `groups`: name and trials. Groups without workers are left out."""
     workers = []
     for name, records in groups:
         trials = [one for record in records if (one := archive.workers(record.id))]
