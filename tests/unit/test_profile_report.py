@@ -58,6 +58,15 @@ def test_the_wait_for_a_lock_is_shown_by_activity_and_by_kernel_path(found: Stud
     assert kernel.rows[0][:2] == ("futex", "engine, waiting")
 
 
+def test_the_difference_is_divided_from_the_top_down(found: Study) -> None:
+    _, parts = shown(found).tables[3]
+    wheres = [row[:3] for row in parts.rows]
+    assert wheres.index(("engine, waiting", "", "")) + 2 == wheres.index(
+        ("engine, waiting", "WAL insertion", "PGSemaphoreLock")
+    )
+    assert ("engine, on CPU", "other", "burn") in wheres
+
+
 def test_the_answer_names_the_function_with_the_largest_significant_difference(found: Study) -> None:
     assert re.search(r"With extension=on, a transaction spends .+ more in futex_wait \(kernel", answer(found).limit)
 

@@ -18,7 +18,7 @@ from ironbench.records.evidence import PROFILE
 from ironbench.study import profile_groups
 from ironbench.study.call_tree import call_tree
 from ironbench.study.profile import compare_profiles, profile
-from ironbench.study.profiled import LEAST_SAMPLES, Profile, ProfileComparison
+from ironbench.study.profiled import LEAST_SAMPLES, MOST_ACTIVITIES, MOST_FUNCTIONS, REST, Profile, ProfileComparison
 
 SLEEP = "main;serve;execute;trigger;pg_sleep;WaitLatch;schedule_[k]"
 PLANTED_S, SLEPT_S = 20e-6, 200e-6
@@ -101,6 +101,23 @@ def test_only_blocks_in_which_both_were_profiled_are_compared() -> None:
         for one in lab.records
     ]  # fmt: skip
     assert lab.compared().blocks == 4
+
+
+def test_the_parts_of_a_difference_add_up_to_their_whole() -> None:
+    found = profiled({BURN: PLANTED_S}, {SLEEP: SLEPT_S}).compared()
+    areas = [one for one in found.parts if not one.activity]
+    roots = [one for one in found.nodes if one.parent < 0]
+    assert sum(one.delta_s for one in areas) == pytest.approx(sum(one.delta_s for one in roots))
+    for area in areas:
+        inside = [one for one in found.parts if one.area == area.area and one.activity]
+        activities = [one for one in inside if not one.function]
+        assert len(activities) <= MOST_ACTIVITIES + 1
+        assert sum(one.delta_s for one in activities) == pytest.approx(area.delta_s)
+        for activity in (one for one in activities if one.activity != REST):
+            functions = [one for one in inside if one.activity == activity.activity and one.function]
+            assert len(functions) <= MOST_FUNCTIONS + 1
+            assert sum(one.before_s for one in functions) == pytest.approx(activity.before_s)
+            assert sum(one.after_s for one in functions) == pytest.approx(activity.after_s)
 
 
 def test_without_a_profile_on_both_sides_there_is_no_comparison() -> None:

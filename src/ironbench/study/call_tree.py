@@ -8,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ironbench.model.profile import KERNEL_MARK, WAIT, SampledStack
 from ironbench.study.profiled import LEAST_SAMPLES, LEAST_SHARE
 
+_Group = TypeVar("_Group", str, tuple[str, str])
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 """A row for each node or other subject, and a column for each trial."""
 
@@ -81,11 +82,11 @@ def area_of(stack: SampledStack) -> str:
 
 
 def summed(
-    trials: Sequence[Iterable[SampledStack]], transactions: Sequence[float], group: Callable[[SampledStack], str]
-) -> dict[tuple[str, str], Measured]:
+    trials: Sequence[Iterable[SampledStack]], transactions: Sequence[float], group: Callable[[SampledStack], _Group]
+) -> dict[tuple[str, _Group], Measured]:
     """Sums the stacks of each trial by area and group, as seconds per transaction. Stacks without a group are left
     out."""
-    found: dict[tuple[str, str], Measured] = {}
+    found: dict[tuple[str, _Group], Measured] = {}
     for column, (stacks, count) in enumerate(zip(trials, transactions, strict=True)):
         for one in stacks:
             if one.samples and (name := group(one)):

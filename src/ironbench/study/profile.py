@@ -9,8 +9,10 @@ limits the false discovery rate to 5%.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+
+import numpy as np
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import Configuration
@@ -24,10 +26,14 @@ from ironbench.study.call_tree import CallTree, Measured, call_tree, summed
 from ironbench.study.comparability import complete_blocks
 from ironbench.study.profile_groups import OTHER, activity_of, in_transaction, kernel_path
 from ironbench.study.profiled import (
+    MOST_ACTIVITIES,
     MOST_FRAMES,
+    MOST_FUNCTIONS,
+    REST,
     CallNode,
     FrameChange,
     GroupChange,
+    PartChange,
     Profile,
     ProfileComparison,
     ProfiledTime,
@@ -119,8 +125,56 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
     )
     blocks = len(sides[0]) if in_blocks else 0
     return ProfileComparison(
-        before[0], after[0], blocks, len(family), tuple(frames[:MOST_FRAMES]), activities, kernel, nodes
+        before[0],
+        after[0],
+        blocks,
+        len(family),
+        frames=tuple(frames[:MOST_FRAMES]),
+        activities=activities,
+        kernel=kernel,
+        nodes=nodes,
+        parts=tuple(_parts(stacks.functions(), family)),
     )
+
+
+def _parts(times: Mapping[tuple[str, tuple[str, str]], Measured], family: _Family) -> Iterator[PartChange]:
+    """Divides the difference into areas, activities and functions. `times`: by area, activity and function."""
+
+    def sorted_by_size(place: int, keys: Iterable[_Key]) -> list[tuple[str, list[_Key]]]:
+        found: dict[str, list[_Key]] = {}
+        for key in keys:
+            found.setdefault(key[place], []).append(key)
+        return sorted(found.items(), key=lambda one: -abs(family.change(total(one[1])).delta_s))
+
+    def total(keys: Sequence[_Key]) -> Measured:
+        chosen = [flat[key] for key in keys]
+        seconds, error = (
+            np.sum(one, axis=0) for one in zip(*((one.seconds, one.error) for one in chosen), strict=True)
+        )
+        return Measured(seconds, error)
+
+    def part(keys: Sequence[_Key], area: str, activity: str = "", function: str = "") -> PartChange:
+        return PartChange(*family.change(total(keys)).fields, area, activity, function)
+
+    flat = {(area, activity, function): one for (area, (activity, function)), one in times.items()}
+    for area, in_area in sorted_by_size(0, flat):
+        yield part(in_area, area)
+        for activity, in_activity in _with_rest(sorted_by_size(1, in_area), MOST_ACTIVITIES):
+            yield part(in_activity, area, activity)
+            if activity != REST:
+                for function, keys in _with_rest(sorted_by_size(2, in_activity), MOST_FUNCTIONS):
+                    yield part(keys, area, activity, function)
+
+
+_Key = tuple[str, str, str]
+"""Area, activity and function."""
+
+
+def _with_rest(groups: Sequence[tuple[str, list[_Key]]], most: int) -> list[tuple[str, list[_Key]]]:
+    """Returns the first groups, and all others as one group."""
+    if len(groups) <= most + 1:
+        return list(groups)
+    return [*groups[:most], (REST, [key for _, keys in groups[most:] for key in keys])]
 
 
 def _in_kernel(name: str) -> bool:
@@ -161,6 +215,15 @@ class _Stacks:
         these stacks."""
         found = summed(self.trials, self.transactions, lambda one: self.activity(one.stack))
         return found if any(name != OTHER for _, name in found) else {}
+
+    def functions(self) -> dict[tuple[str, tuple[str, str]], Measured]:
+        """Returns the times by area, activity, and innermost function outside the kernel."""
+
+        def group(stack: SampledStack) -> tuple[str, str]:
+            user = (name for name in reversed(stack.frames) if not _in_kernel(name))
+            return self.activity(stack.stack), next(user, _name(stack.frames[-1]))
+
+        return summed(self.trials, self.transactions, group)
 
     def kernel(self) -> dict[tuple[str, str], Measured]:
         """Returns the times of the kernel's subsystems in each area."""

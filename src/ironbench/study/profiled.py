@@ -13,6 +13,10 @@ from ironbench.study.shares import TimeDifference
 
 MOST_FRAMES = 10
 """Maximum number of functions that a table names."""
+MOST_ACTIVITIES, MOST_FUNCTIONS = 4, 3
+"""Maximum number of activities of an area, and of functions of an activity, that are listed as parts."""
+REST = "*"
+"""Name of all parts that are not listed."""
 LEAST_SAMPLES = 20
 """Minimum number of samples of a function over all trials. A function with fewer samples is merged into its caller."""
 LEAST_SHARE = 0.001
@@ -65,6 +69,23 @@ class GroupChange(TimeChange):
 
 
 @dataclass(frozen=True, slots=True)
+class PartChange(TimeDifference):
+    """Change of a part of a transaction's time: of an area, of an activity in it, or of a function in the activity.
+
+    Areas add up to the whole difference, activities to their area, and functions to their activity.
+    """
+
+    before_s: float
+    after_s: float
+    area: str
+    activity: str
+    """Activity of the engine; empty for a whole area, `REST` for all activities that are not listed."""
+    function: str
+    """Innermost function outside the kernel; empty for a whole activity, `REST` for all functions that are not
+    listed."""
+
+
+@dataclass(frozen=True, slots=True)
 class CallNode:
     """A function in a call tree. Callers come before the functions that they call."""
 
@@ -105,6 +126,9 @@ class ProfileComparison:
     activities: tuple[GroupChange, ...]
     kernel: tuple[GroupChange, ...]
     nodes: tuple[CallNode, ...]
+    parts: tuple[PartChange, ...] = ()
+    """The whole difference from the top down. A part precedes the parts that add up to it, and the largest come
+    first."""
 
     @property
     def has_intervals(self) -> bool:

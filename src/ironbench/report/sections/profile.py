@@ -12,7 +12,15 @@ from ironbench.report.finding_tables import NO_INTERVAL
 from ironbench.report.page import Section, with_rows
 from ironbench.report.wording import profile as wording
 from ironbench.report.wording.terms import label
-from ironbench.study.profiled import FrameChange, GroupChange, Profile, ProfileComparison, ProfiledTime, TimeChange
+from ironbench.study.profiled import (
+    FrameChange,
+    GroupChange,
+    PartChange,
+    Profile,
+    ProfileComparison,
+    ProfiledTime,
+    TimeChange,
+)
 from ironbench.study.study import Study
 from ironbench.words import upper_first
 
@@ -73,15 +81,22 @@ def _compared(one: ProfileComparison) -> Iterator[tuple[str, Table]]:
         rows = tuple((group.name, *_cells(group)) for group in groups[:_MOST_GROUPS])
         group_head = (kind, "where", *sides, "difference", "95% CI", "significant")
         yield from with_rows(Table(group_head, rows, ranks=_RANKS[:6] + _RANKS[7:8]), f"{name}, by {kind}")
+    parts = tuple((*wording.part(part), *_times(part)) for part in one.parts)
+    part_head = ("where", "activity", "function", *sides, "difference", "95% CI")
+    yield from with_rows(Table(part_head, parts, ranks=(0, 0, 0, 3, 3, 0, 0)), wording.parts_title(one))
 
 
 def _cells(one: FrameChange | GroupChange, *more: TableCell) -> Row:
     """Returns the cells of a row that follow the name."""
+    return (wording.area_name(one.area), *_times(one), *more, _significant(one, math.isfinite(one.low_s)))
+
+
+def _times(one: TimeChange | PartChange) -> Row:
+    """Returns the cells with both times and their difference."""
     known = math.isfinite(one.low_s)
     interval = TableCell(None, "s", one.low_s, one.high_s, CONFIDENCE) if known else Missing(NO_INTERVAL)
     sides = (TableCell(one.before_s, "s"), TableCell(one.after_s, "s"))
-    difference = TableCell(one.delta_s, "s", signed=True)
-    return (wording.area_name(one.area), *sides, difference, interval, *more, _significant(one, known))
+    return (*sides, TableCell(one.delta_s, "s", signed=True), interval)
 
 
 def _significant(one: TimeChange, known: bool) -> str:

@@ -9,7 +9,15 @@ from ironbench.model.lab import Configuration
 from ironbench.report.numbers import between, percent, quantity
 from ironbench.report.wording.terms import configuration
 from ironbench.study.profile_groups import OTHER
-from ironbench.study.profiled import LEAST_SAMPLES, LEAST_SHARE, FrameChange, ProfileComparison, ProfiledTime
+from ironbench.study.profiled import (
+    LEAST_SAMPLES,
+    LEAST_SHARE,
+    REST,
+    FrameChange,
+    PartChange,
+    ProfileComparison,
+    ProfiledTime,
+)
 from ironbench.words import counted, upper_first
 
 _AREAS = {
@@ -30,6 +38,19 @@ def area_name(area: str) -> str:
 def function_name(one: FrameChange | ProfiledTime) -> str:
     """Example: `tcp_sendmsg (kernel)`."""
     return f"{one.name} (kernel)" if one.in_kernel else one.name
+
+
+def part(one: PartChange) -> tuple[str, str, str]:
+    """Returns the area, the activity and the function of a part; empty below the level of the part. Example: `engine,
+    waiting`, `WAL insertion`, `other functions`."""
+    activity = "other activities" if one.activity == REST else one.activity
+    function = "other functions" if one.function == REST else one.function
+    return area_name(one.area), activity, function
+
+
+def parts_title(one: ProfileComparison) -> str:
+    """Example: `From index=on to index=off, from the top down`."""
+    return f"{sides(one)}, from the top down"
 
 
 def change(one: FrameChange, before: Configuration, after: Configuration) -> str:
