@@ -44,8 +44,8 @@ class Range:
         return value
 
     def number(self, subject: str, written: str | float) -> float:
-        """Parses a number without a unit. Does not check the range. Raises InputError if the text is not a number, or
-        not a whole number although `whole` is true."""
+        """Parses a number without a unit. Does not check the range. Raises InputError if the text is not a number. If
+        `whole` is true, also raises InputError if the number is not whole."""
         try:
             return int(written) if self.whole else float(written)
         except (ValueError, OverflowError):

@@ -59,8 +59,8 @@ def memory_left(tree: Tree) -> int | None:
 
 
 def memory_available(tree: Tree) -> int | None:
-    """Returns the bytes available without swapping (proc_meminfo(5)) and within the limits of the control groups.
-    Returns None if the number is unknown."""
+    """Returns how many bytes of memory are available without swapping (proc_meminfo(5)) and within the limits of the
+    control groups. Returns None if this is unknown."""
     return _least([tree.table("/proc/meminfo").get("MemAvailable"), memory_left(tree)])
 
 

@@ -219,8 +219,8 @@ def _signal_group(process: subprocess.Popen[Any], what: signal.Signals) -> None:
 
 
 def environment_without(*prefixes: str) -> dict[str, str]:
-    """Returns the environment for a program, without variables that have these prefixes, such as variables that select
-    another server. The environment selects English messages and the time zone UTC."""
+    """Returns the environment for a program. It selects English messages and the time zone UTC. Variables with one of
+    the prefixes are left out, for example because they would select another server."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     return kept | {"LC_ALL": "C", "TZ": "UTC"}
 

@@ -50,6 +50,6 @@ def parse(text: str) -> SshAddress:
 
 
 def _as_written(place: str) -> str:
-    """Returns the host in `user@host:port` as written; urllib would convert it to lower case."""
+    """Returns the host in `user@host:port` exactly as written. urllib would convert it to lower case."""
     host = place.rpartition("@")[2]
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]

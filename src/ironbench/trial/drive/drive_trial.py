@@ -63,13 +63,13 @@ class DriveOptions:
     quiet_s: float | None = None
     """Maximum wait for an idle machine, see `before.at_last`."""
     cut: PowerCut | None = None
-    """A power cut after the measured window and before the checks; None: no power cut."""
+    """A power cut after the measured window and before the checks. If it is None, the power is not cut."""
     checking: Callable[[], AbstractContextManager[None]] = nullcontext
     """Context manager in which the checks run if there is no power cut."""
     follow: Follow = lambda phase, elapsed_s: None
     chill: preparing.Chill = caches.chill
     driver: Driver | None = None
-    """Object that drives the trial; None: this process does."""
+    """Object that drives the trial. If it is None, this process drives the trial."""
     live: LiveFile | None = None
     """File in which the live state of the trial is published."""
     together: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary

@@ -34,8 +34,8 @@ class Loaded:
     """For each kind of statement in the dump, the number of such statements that were skipped."""
 
     def metrics(self) -> dict[str, float]:
-        """Returns metrics by catalogue name. Rates include only copying. Reused data have no metrics because the load
-        may be old."""
+        """Returns metrics by catalogue name. Rates are computed from the time for copying rows only. There are no
+        metrics for reused data, because their load may be old."""
         metrics = {"data_bytes": float(self.data_bytes)} if self.data_bytes else {}
         metrics |= {"load_rows": float(self.rows)} if self.rows else {}
         metrics |= {f"restored_objects{{kind={kind}}}": float(count) for kind, count in self.objects.items()}

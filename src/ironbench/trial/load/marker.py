@@ -53,7 +53,7 @@ class Marker:
         return LoadState(key, loaded_at, int(rows), int(size), float(elapsed_s))
 
     def begin(self, key: str) -> None:
-        """Marks the tables as belonging to ironbench, and incomplete."""
+        """Creates the marker row. It shows that the tables belong to ironbench and that they are not complete yet."""
         if not present(self._session, (TABLE,)):
             self._session.query(_SCHEMA)
             engines.get(self._session.engine).administration.mark(self._session, (TABLE,))

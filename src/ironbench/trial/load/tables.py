@@ -103,8 +103,8 @@ def violations(session: Session, dataset: Dataset, *, fresh: bool) -> str:
 
 
 def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence[str], own_server: bool) -> None:
-    """Raises InputError if tables that ironbench loaded completely have changed since, or if different data are
-    required."""
+    """Checks tables that ironbench loaded completely. Raises InputError if they have changed since, or if the required
+    data are different."""
     hint = f"{_ELSEWHERE}: ironbench drops only data that it can identify as its own"
     whole = len(there) == len(dataset.tables)
     if key == dataset.key and whole and dataset.intact and not true(session, dataset.intact):
