@@ -1,4 +1,5 @@
-"""The answer at the top of a report: the decision, a point for each comparison, the bottleneck, then caveats."""
+"""The answer at the top of a report. It states the decision, a point for each comparison, the bottleneck, and
+caveats."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _RANK = {Conclusion.FASTER: 0, Conclusion.SLOWER: 0, Conclusion.EQUIVALENT: 1, C
 
 
 def answer(study: Study) -> Answer:
-    """Returns the answer for a study: the verdicts of a lab, or for runs, how each system compares with the first one.
-    Runs get no verdict."""
+    """Returns the answer for a study. A lab is answered by its verdicts. Runs get no verdict; the answer compares each
+    system with the first one."""
     if study.lab is None:
         points = [AnswerPoint(text, name) for name, text in headline(study)]
         return Answer(points[0], tuple(points[1:]))
@@ -49,8 +50,8 @@ def answer(study: Study) -> Answer:
 
 
 def comparisons(study: Study) -> list[AnswerPoint]:
-    """Returns a point for each comparison, in the order of `_rank`. If there are too many comparisons, the last ones
-    are only counted."""
+    """Returns a point for each comparison, in the order of `_rank`. If there are more than `_NAMED`, the last point
+    only states how many more there are."""
     if not any(effect.finding.blocks for effect in study.effects):
         return [AnswerPoint(lab_answer.no_comparison(study), doubt=_repeat_failed(study.effects))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
@@ -59,7 +60,8 @@ def comparisons(study: Study) -> list[AnswerPoint]:
     still_open = study.ended(Conclusion.CANNOT_TELL)
     points: list[AnswerPoint] = []
     named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
-    # The sentence about a comparison with a zero-latency device already names what is needed to decide it.
+    # A comparison with a zero-latency device needs no separate advice. The sentence about it already says how to decide
+    # it.
     open_yet = [one for one in still_open if _pair(one) not in measured]
     last_open = -1
     leading = sum(1 for _ in takewhile(lambda one: _pair(one) in bounds, ranked))
@@ -86,15 +88,19 @@ def _pair(effect: Effect) -> tuple[str, str]:
 
 
 def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> tuple[int, bool, int, float]:
-    """Returns a sort key. Comparisons that change only the factor in the question come first, then comparisons that
-    change this factor and others, then all others. Within each of these groups, upper bounds come first, because they
-    limit the gain from any other value of the factor. They are followed by decided, equivalent, and inconclusive
-    comparisons, in this order. Decided comparisons are sorted by the distance of their confidence interval from 1, the
-    largest first.
+    """Returns the sort key of a comparison.
 
-    The size of an effect never moves a comparison to another group: a large effect of a different factor at the top
-    would look like the answer to the question. `bounds`: pairs of configuration and baseline for which the comparison
-    is an upper bound.
+    Comparisons are sorted into three groups. The first group changes only the factor in the question. The second group
+    changes this factor and other factors. The third group does not change it.
+
+    In each group, upper bounds come first: no value of the factor can bring a larger gain. Decided comparisons are
+    next, then equivalent ones, then inconclusive ones. Decided comparisons are sorted by the distance between 1 and the
+    nearest end of their confidence interval. The largest distance comes first.
+
+    The size of an effect never moves a comparison to another group. Otherwise, a large effect of a different factor
+    could be at the top and look like the answer to the question.
+
+    `bounds`: the comparisons that are upper bounds, as pairs of configuration and baseline.
     """
     lab, finding, distance = study.lab, effect.finding, 0.0
     assert lab is not None
@@ -109,8 +115,8 @@ def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> 
 
 
 def comparison(effect: Effect, metric_named: bool = False) -> AnswerPoint:
-    """States the outcome of one comparison, the ratio with its confidence interval, and which data a configuration may
-    lose in a crash."""
+    """States the verdict of one comparison and the ratio with its confidence interval. Adds caveats, such as which data
+    may be lost in a crash."""
     doubts = (
         lab_answer.why_inconclusive(effect.finding),
         *(lab_answer.emulated_too_slow(*one) for one in effect.too_slow),
@@ -126,8 +132,9 @@ def with_advice(effect: Effect) -> AnswerPoint:
 
 
 def _advice_for(open_ones: Sequence[Effect]) -> str:
-    """Returns the advice for the comparison that needs the most blocks, because fewer blocks would leave it undecided.
-    Failed blocks need separate advice, because additional blocks do not replace them."""
+    """Returns advice on how to decide all these comparisons. The advice is for the comparison that needs the most
+    blocks, so the same blocks are enough for the others. Blocks with failed trials get separate advice, because
+    additional blocks do not replace them."""
     repeat = _repeat_failed(open_ones)
     known = [(one.advice, one.detectable) for effect in open_ones if (one := effect.finding).advice]
     known = [one for one in known if one[0].code != REPEAT_FAILED]
@@ -140,26 +147,28 @@ def _advice_for(open_ones: Sequence[Effect]) -> str:
 
 
 def _repeat_failed(open_ones: Sequence[Effect]) -> str:
-    """Returns the advice for the comparison with the most failed blocks; empty if no trial failed."""
+    """Returns the advice for the comparison with the most failed blocks. Returns an empty text if no trial failed."""
     known = [advice for effect in open_ones if (advice := effect.finding.advice) and advice.code == REPEAT_FAILED]
     return lab_answer.to_decide(max(known, key=lambda one: int(one.values["blocks"]))) if known else ""
 
 
 def courses(study: Study) -> Iterator[AnswerPoint]:
-    """States how far throughput grew with clients, for curves with enough points."""
+    """States up to which number of clients throughput grew. Only curves with enough blocks for a `course` get a
+    sentence."""
     known = [curve for curve in study.growths if curve.course and curve.fit]
     yield from (AnswerPoint(lab_answer.course(curve)) for curve in known[:_CURVES])
 
 
 def growth(study: Study) -> Iterator[str]:
-    """States where throughput stops growing within the measured range, for curves with too few blocks for `courses`."""
+    """States at which number of clients throughput stops growing. These sentences are about the curves that `courses`
+    leaves out, and they come from the fitted curve."""
     known = (curve for curve in study.growths[:_CURVES] if curve.fit and not curve.course)
     yield from map(lab_answer.growth, known)
 
 
 def limit(study: Study) -> str:
-    """Names the baseline's bottleneck, if its backends were observed, and the function with the largest significant
-    difference, if both sides of a comparison were profiled."""
+    """Names the baseline's bottleneck if its backends were observed. If both sides of a comparison were profiled, also
+    names the function with the largest significant difference."""
     return " ".join(filter(None, (_bottleneck(study), _function(study))))
 
 
@@ -181,6 +190,6 @@ def _function(study: Study) -> str:
 
 
 def failures(study: Study) -> str:
-    """Names configurations with failed transactions, and the fraction that failed."""
+    """Names each configuration that had failed transactions, and the fraction of its transactions that failed."""
     lost = [(cell.configuration, share) for cell in study.cells if (share := failed_share(cell.usable))]
     return lab_answer.failures(study.counts[1], lost) if lost else ""

@@ -87,8 +87,8 @@ def plain_value(value: Any) -> Any:
 
 
 def _plain_fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields the fields of a dataclass for JSON. A field that contains a note yields two fields: the note's text, and
-    the note itself under a second name."""
+    """Yields the fields of a dataclass for JSON. A field that contains a note becomes two fields: one with the note's
+    text, and one with the note's code and values."""
     for name, field in value.__dataclass_fields__.items():
         known = getattr(value, name)
         if field.type in ("Note", "Note | None"):

@@ -10,8 +10,8 @@ from ironbench.host import data_dirs
 from ironbench.report import theme
 
 STEPS = (16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60, 64)
-"""Container widths in rem at which the layout of tables changes. A table uses the smallest of these widths that fits
-its columns. In a narrower container, the table shows each row as a stack of cells."""
+"""Container widths in rem at which a table may change its layout. Each table uses the smallest of these widths that is
+wide enough for its columns. If the container is narrower, the table shows each row as a stack of cells."""
 _STACKED = (
     "thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}",
     "tbody{display:block}",
@@ -28,7 +28,7 @@ _END_OF_LIBRARIES = "\n/* end of bundle */\n"
 
 
 def style() -> str:
-    """Returns the style sheet: the theme as CSS variables, shared by pages and charts, and the rules of all pages."""
+    """Returns the style sheet of all pages. It defines the theme's colours as CSS variables, which charts also use."""
     light, dark = (
         "".join(f"--{name}:{value};" for name, value in tokens.items()) for tokens in (theme.LIGHT, theme.DARK)
     )
@@ -66,8 +66,9 @@ def libraries() -> str:
         pass
     import vl_convert
 
-    # The type stub requires a snippet. Without a snippet, the bundle itself sets window.vegaEmbed (vl-convert-python,
-    # README). A closing tag inside a string of the libraries would end the page's script element.
+    # The call has no `snippet` argument, although the type stub requires one. Without a snippet, the bundle itself sets
+    # window.vegaEmbed (vl-convert-python, README). Closing script tags are escaped, because such a tag in a string of
+    # the libraries would end the page's script element.
     bundled: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     text = bundled.replace("</script", "<\\/script") + _END_OF_LIBRARIES
     try:

@@ -24,13 +24,13 @@ from ironbench.words import counted, cut
 
 ID, TITLE = "explain", "Breakdown of the difference"
 FEW = 3
-"""Maximum number of scripts, commands, plans and I/O metrics in the breakdown. The sections below it contain all of
-them."""
+"""Maximum number of rows in the breakdown for each kind of row, such as scripts, commands or plans. The sections below
+the breakdown contain all of them."""
 _FACTS = 6
 WIDTH = 60
-"""Maximum number of characters that are shown of a statement."""
+"""Statements are cut to this number of characters."""
 _LEAST = 0.02
-"""Minimum change of a wait class, as a fraction of the transaction time, for a separate row in the breakdown."""
+"""A wait class gets a separate row if it changed by at least this fraction of the transaction time."""
 LEAD = (
     f"Each level of the breakdown is part of the level above it. The confidence intervals are at "
     f"{confidence(CONFIDENCE)} and carry no verdict: with many intervals, some exclude zero difference by chance."
@@ -47,8 +47,8 @@ _HEAD = ("level", "", "before", "after", "change", CI)
 
 
 def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool = True) -> Section:
-    """Returns the breakdown, with the waterfall if `chart` is true. The section is empty if nothing below the response
-    time was measured."""
+    """Returns the section with the breakdown. If `chart` is true, the section also contains the waterfall chart. The
+    section is empty if nothing more detailed than the response time was measured."""
     if not one.goes_down:
         return Section(id, title)
     charts = (waterfall.chart(one.waterfall, f"{id}-waterfall"),) if chart and one.waterfall else ()
@@ -56,7 +56,7 @@ def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool =
 
 
 def lead(*several: Explanation) -> str:
-    """Explains how to read the breakdown, and how its lower levels were measured."""
+    """Explains how to read the breakdown. If its more detailed levels come from observed trials, also says so."""
     parts = [LEAD]
     parts += [OBSERVED] if any(one.observed for one in several) else []
     parts += [CONTRADICTED] if any(one.contradicted for one in several) else []
@@ -64,7 +64,7 @@ def lead(*several: Explanation) -> str:
 
 
 def breakdown_table(one: Explanation) -> Table:
-    """Returns a row for each difference, level by level."""
+    """Returns the breakdown as a table, from throughput down to single functions, plans and settings."""
     return Table(_HEAD, tuple(_rows(one)), words=True)
 
 
@@ -149,7 +149,7 @@ def scripts(one: Explanation) -> Table:
 
 
 def _changed(measure: Measure) -> Row:
-    """Returns a measured value with its ratio as a change in percent."""
+    """Returns the cells of a measured value. Its ratio is shown as a change in percent."""
     name, before, after, *_ = _measured(measure)
     change = TableCell(measure.ratio - 1, "change")
     return (name, before, after, change, _change_bounds(measure.low, measure.high, measure.known))
@@ -161,7 +161,7 @@ def _change_bounds(low: float, high: float, known: bool = True) -> TableCell | M
 
 
 _PER_TRANSACTION = {"1/s": "1", "bytes/s": "bytes"}
-"""For each unit of a rate, the unit of the corresponding quantity per transaction."""
+"""Maps the unit of a rate to the unit of the same quantity per transaction."""
 
 
 def _measured(measure: Measure) -> Row:

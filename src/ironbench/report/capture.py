@@ -21,9 +21,10 @@ from ironbench.workloads.capture.file import PROXY
 from ironbench.workloads.capture.keys import KeyUse
 
 _WIDTH = 100
-"""Maximum number of characters that a table shows of a statement."""
+"""Tables cut statements to this number of characters."""
 _SHORT_S = 2.0
-"""Minimum length of a capture in seconds. The highest rate of a shorter capture is not meaningful."""
+"""The page shows no highest rate for captures shorter than this number of seconds, because it would not be
+meaningful."""
 _LEFT_OUT = (
     "A replay runs either all statements of a transaction or none. Exceptions are LISTEN, "
     "statements about the whole server, and fetches from a cursor: a replay skips these statements but runs the "

@@ -14,18 +14,19 @@ from ironbench.report.cell import Missing, Row, TableCell, shown
 from ironbench.words import clean_document
 
 _DECADES = 3.45
-"""Maximum number of decades of an axis that has room for ticks between the powers of ten."""
+"""An axis with more decades than this has no room for ticks between the powers of ten."""
 LOG_CLIENTS = 60
 
 
 class Depth(Enum):
-    """Which formats show a section. A terminal has less room than a file, and only HTML pages can fold a section."""
+    """The kinds of output that show a section or chart. A terminal has less room than a file, and only HTML pages can
+    fold a section."""
 
     EVERYWHERE = 1
     DOCUMENT = 2
     """Shown in files, but not on the terminal."""
     PAGE = 3
-    """Shown on HTML pages, where the section can be drawn or folded, and in files for programs."""
+    """Shown only on HTML pages and in files for programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +36,15 @@ class Table:
     head: tuple[str, ...]
     rows: tuple[Row, ...]
     numbers: bool = False
-    """Whether all columns except the first contain figures, which are shown on one line and aligned to the right."""
+    """Whether all columns except the first contain figures. Figures are never wrapped, and are aligned to the right."""
     words: bool = False
     """Whether the columns contain words, which are aligned to the left."""
     counted: bool = False
-    """Whether only HTML pages and files for programs show the table. Other formats show only the number of its rows."""
+    """Whether formats for reading, such as text, show only the number of rows. HTML pages and files for programs always
+    show the whole table."""
     ranks: tuple[int, ...] = ()
-    """For each column, a rank that determines what a narrow terminal shows. Columns with rank 0 are always shown, and
-    columns with the highest rank are left out first. Sentences in the last column are folded."""
+    """The rank of each column. A narrow terminal leaves out the column with the highest rank first, and never leaves
+    out columns with rank 0. It wraps sentences in the last column."""
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
@@ -52,7 +54,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An entry of a legend. HTML pages show legends as text that wraps; in pictures, Vega draws them."""
+    """An entry of a legend. On HTML pages, the legend is text that can wrap. In pictures, Vega draws the legend."""
 
     label: str
     colour: str
@@ -63,7 +65,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart, with its content in words and as a table for readers who cannot see it."""
+    """A chart. `alt` and `table` contain its content for readers who cannot see the chart."""
 
     id: str
     title: str
@@ -71,7 +73,8 @@ class Chart:
     specification: dict[str, Any]
     table: Table
     unit: str = ""
-    """Unit of the vertical axis. It is shown beside the title, because text along the axis would be vertical."""
+    """Unit of the vertical axis. It is shown beside the chart's title, because text along the axis would be
+    vertical."""
     legend: tuple[Key, ...] = ()
     note: str = ""
     wide: bool = False
@@ -80,8 +83,8 @@ class Chart:
 
     @property
     def embedded(self) -> dict[str, Any]:
-        """The specification for an HTML page. Its marks have no ARIA labels, because the element around the chart has
-        an alternative text, and a table with all figures follows."""
+        """The specification for an HTML page. Marks have no ARIA labels, because the page contains an alternative text
+        and a table with all figures."""
         config = {**self.specification["config"], "aria": False}
         found: dict[str, Any] = clean_document({"description": self.alt, **self.specification, "config": config})
         return found
@@ -105,16 +108,16 @@ def specification(
 
 
 def figures(cell: TableCell, factor: float = 1.0) -> dict[str, Any]:
-    """Returns value, range and text of a cell as fields of a Vega data row. `factor`: number of base units per unit of
-    the chart's axis."""
+    """Returns the value, range and text of a cell as fields of a Vega data row. Numbers are divided by `factor`, which
+    converts base units to the unit of the axis."""
     value = math.nan if cell.value is None else cell.value
     low, high = (value if end is None else end for end in (cell.low, cell.high))
     return {"value": value / factor, "low": low / factor, "high": high / factor, "text": shown(cell)}
 
 
 def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[str, Any]]:
-    """Returns the cells of a table as Vega data. `row` and `column`: names of the fields for a cell's row and
-    column."""
+    """Returns the cells of a table as Vega data. Each cell becomes a data row. The fields named `row` and `column`
+    contain the cell's row name and column head."""
     return [
         {row: first.value if isinstance(first, TableCell) else shown(first), column: head, **figures(cell, factor)}
         for first, *cells in table.rows
@@ -124,13 +127,13 @@ def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[
 
 
 def each_value(table: Table) -> str:
-    """Describes a chart of single values in words: `read, from the device: 12.3 µs; …`."""
+    """Describes a chart in words, value by value: `read, from the device: 12.3 µs; …`."""
     return "; ".join(f"{shown(row[0])}, {head}: {text}" for row in table.rows for head, text in _told(table, row))
 
 
 def each_row(table: Table, columns: Collection[str] = ()) -> str:
-    """Describes a chart of rows in words: `log on disk: server 37%, client 12%; …`. `columns`: heads of the columns to
-    describe; empty: all."""
+    """Describes a chart in words, row by row: `log on disk: server 37%, client 12%; …`. `columns`: heads of the columns
+    to describe. If it is empty, all columns are described."""
     told = ((row[0], [one for one in _told(table, row) if not columns or one[0] in columns]) for row in table.rows)
     return "; ".join(f"{shown(name)}: {', '.join(f'{head} {text}' for head, text in own)}" for name, own in told)
 
@@ -148,15 +151,15 @@ def each_line(table: Table, unit: str) -> str:
 
 
 def _told(table: Table, row: Row) -> list[tuple[str, str]]:
-    """Returns the heads and texts of those cells in the row that have a value."""
+    """Returns pairs of a column head and the cell's text. Cells without a value are left out."""
     return [
         (head, shown(one)) for head, one in zip(table.head[1:], row[1:], strict=True) if not isinstance(one, Missing)
     ]
 
 
 def colour(names: list[str], drawn: Collection[str] | None = None) -> dict[str, Any]:
-    """Returns the colour of each system, which is the same in every chart. `drawn`: the systems in this chart; None:
-    all."""
+    """Returns the Vega encoding that gives each system its colour. A system has the same colour in every chart.
+    `names`: all systems of the report. `drawn`: the systems in this chart, if not all."""
     scale = theme.system_colours(names)
     if drawn is not None:
         known = [pair for pair in zip(scale["domain"], scale["range"], strict=True) if pair[0] in drawn]
@@ -169,8 +172,8 @@ def shape(names: list[str]) -> dict[str, Any]:
 
 
 def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
-    """Returns the legend of the systems; empty for a single system. `mark`: one mark for all systems, instead of a mark
-    per system."""
+    """Returns the legend of the systems. A single system needs no legend. `mark`: the mark of all systems. By default,
+    each system has its own mark."""
     if len(names) < 2:
         return ()
     return tuple(
@@ -180,20 +183,20 @@ def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
 
 
 _LARGEST_LOG = 690.0
-"""Largest exponent of e whose power fits into a JSON number."""
+"""Limit for natural logarithms. Above it, `math.exp` would overflow the range of a JSON number."""
 
 
 def ratio_domain(low: float, high: float, room: float = 0.04) -> list[float]:
-    """Returns the ends of a logarithmic axis, with some room, from the logarithms of the smallest and the largest
-    ratio."""
+    """Returns the ends of a logarithmic axis of ratios. `low` and `high`: natural logarithms of the smallest and the
+    largest ratio. `room`: margin at both ends, as a fraction of the range."""
     room *= high - low
     return [math.exp(max(low - room, -_LARGEST_LOG)), math.exp(min(high + room, _LARGEST_LOG))]
 
 
 def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns scale and axis for measured values: linear from zero, or logarithmic if small values would be
-    indistinguishable from zero. `factor`: the ratio of the largest to the smallest value above which the scale is
-    logarithmic."""
+    """Returns the scale and the axis for measured values. The scale is linear and starts at zero. If the largest value
+    is more than `factor` times the smallest one, the scale is logarithmic, because small values could not be
+    distinguished from zero."""
     positive = [value for value in values if value and value > 0]
     if not wide_apart(positive, factor):
         return {"zero": True}, {"tickCount": 5, "format": ",~f"}
@@ -205,8 +208,8 @@ def value_scale(values: list[float], factor: float) -> tuple[dict[str, Any], dic
 
 
 def decimal_ticks(low: float, high: float) -> list[float]:
-    """Returns the powers of ten between `low` and `high`. If there are few decades, also returns 2 and 5 times these
-    powers."""
+    """Returns the powers of ten between `low` and `high`. If the range covers few decades, also returns ticks such as
+    2, 5, 20 and 50."""
     first, last = math.log10(low), math.log10(high)
     steps = (1,) if last - first > _DECADES else (1, 2, 5)
     ticks = [step * 10**power for power in range(math.floor(first), math.ceil(last) + 1) for step in steps]
@@ -214,8 +217,8 @@ def decimal_ticks(low: float, high: float) -> list[float]:
 
 
 def ratio_ticks(domain: list[float], round_ratios: Sequence[float], most: int) -> list[float]:
-    """Returns about `most` of the `round_ratios` inside `domain`, far enough apart to be readable. The ratio 1 is
-    always included."""
+    """Selects the ticks of a ratio axis from `round_ratios`. Ticks too close to the previous one are left out, so that
+    about `most` ticks remain. The ratio 1 is always included."""
     inside = [tick for tick in round_ratios if domain[0] <= tick <= domain[1]]
     gap = math.log(domain[1] / domain[0]) / most
     kept = [1.0]
@@ -229,15 +232,15 @@ def ratio_ticks(domain: list[float], round_ratios: Sequence[float], most: int) -
 
 
 def wide_apart(values: list[float], factor: float) -> bool:
-    """Returns whether the largest value is more than `factor` times the smallest positive value, so that small values
-    would be indistinguishable from zero on a linear axis."""
+    """Returns whether the largest value is more than `factor` times the smallest positive value. Small values then need
+    a logarithmic axis."""
     positive = [value for value in values if value > 0]
     return bool(positive) and max(positive) / min(positive) > factor
 
 
 def clients_axis(counts: list[int]) -> dict[str, Any]:
-    """Returns the horizontal axis for these numbers of clients (ascending). The axis is logarithmic if they are far
-    apart."""
+    """Returns the horizontal axis for numbers of clients, which must be in ascending order. If they cover a wide range,
+    the axis is logarithmic."""
     log = wide_apart([float(count) for count in counts], LOG_CLIENTS)
     axis: dict[str, Any] = {"title": "clients", "format": "d", "labelOverlap": "greedy", "values": counts}
     kind: dict[str, Any] = {"type": "log", "base": 2} if log else {"zero": False}
@@ -255,8 +258,8 @@ def whiskered(
     tooltip: Sequence[dict[str, Any]],
     **mark: Any,
 ) -> list[dict[str, Any]]:
-    """Returns layers with means, and whiskers from `low` to `high`. `looks`: colour and shape; `mark`: further
-    properties of a mean's mark."""
+    """Returns a layer with a mark for each mean, and a layer with a whisker from `low` to `high`. `looks`: the
+    encodings of colour and shape. `mark`: additional properties of the marks."""
     colour, shape = looks
     whisker = {
         "data": {"name": data},
@@ -272,7 +275,7 @@ def whiskered(
 
 
 def joined(data: str, x: dict[str, Any], y: dict[str, Any], colour: dict[str, Any], opacity: float) -> dict[str, Any]:
-    """Returns a layer with a thin line through the means."""
+    """Returns a layer with a thin line that connects the means."""
     return {
         "data": {"name": data},
         "mark": {"type": "line", "strokeWidth": 1.3, "opacity": opacity},

@@ -1,5 +1,5 @@
-"""The effect chart: the ratio of each comparison with its confidence interval on a logarithmic axis, and below it the
-ratio of every block."""
+"""The effect chart. Each row shows the ratio of a comparison with its confidence interval, and the ratios of the blocks
+as small points below. The axis is logarithmic."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from ironbench.study.factors import Contrast
     from ironbench.study.study import Effect, Study
 
-# Colour and mark of each conclusion. The mark and the word in each row distinguish conclusions in prints without
-# colour.
+# Colour and mark of each conclusion. Marks differ, so that conclusions can be distinguished in prints without colour.
 LOOKS = {
     Conclusion.FASTER: ("s2", "triangle-up"),
     Conclusion.SLOWER: ("s1", "triangle-down"),
@@ -35,19 +34,19 @@ _TICKS = (
 )  # fmt: skip
 _MOST_TICKS = 8
 _MARKS = 0.18
-"""Distance of the upper edge of a row's marks from the row's middle, as a fraction of a row."""
+"""Distance from the middle of a row's marks to the upper edge of the equivalence band, as a fraction of a row."""
 _LONG = 70
-"""Maximum number of characters of a name that the chart draws in full. The table always contains the full name."""
+"""The chart shortens names with more characters. The table always contains the full name."""
 _MOST_PERCENT = 2.0
-"""Ratios below this one are written as a percentage change. An increase by more than 100% is easier to read as a
-multiple."""
+"""Ratios below this value are written as a change in percent, larger ratios as a multiple. A multiple is easier to read
+than an increase by more than 100%."""
 _REACH = 1.6
-"""The axis ends at this multiple of the largest block ratio, both as logarithms. Confidence intervals from few blocks
-may be infinite; they are clipped at this end."""
+"""Limits the length of the axis, because confidence intervals from few blocks may be infinite. The axis ends at the
+largest block ratio raised to this power, and longer confidence intervals are clipped."""
 
 
 def effects(study: Study) -> list[Chart]:
-    """Returns one chart of the comparisons that have verdicts. Returns an empty list if nothing was compared."""
+    """Draws all comparisons that have verdicts in one chart. Returns an empty list if nothing was compared."""
     shown = [effect for effect in study.effects if effect.finding.ratios]
     if not shown:
         return []
@@ -111,16 +110,15 @@ def _change(ratio: float) -> str:
 
 
 def _short(contrast: Contrast) -> str:
-    """Returns the name of a comparison. A long name is shortened to the compared configuration and the values that both
-    sides share."""
+    """Returns the name of a comparison. A long name leaves out the baseline."""
     name = terms.comparison(contrast)
     where = f", with {terms.configuration(contrast.where)}" if contrast.where.values else ""
     return name if len(name) <= _LONG else terms.configuration(contrast.cell) + where
 
 
 def _domain(shown: Sequence[Effect], margin: float) -> list[float]:
-    """Returns an axis range that contains the confidence intervals, the ratios of all blocks, 1, and the equivalence
-    margin."""
+    """Returns the range of the axis. It contains 1, the equivalence margin, the ratios of all blocks, and the
+    confidence intervals up to the limit that `_REACH` sets."""
     ratios = [math.log(r) for e in shown for _, r in e.finding.ratios if r > 0 and math.isfinite(r)] or [0.0]
     reach = _REACH * max(max(map(abs, ratios)), math.log1p(margin) * 1.5)
     known = [e.finding for e in shown if has_interval(e.finding)]

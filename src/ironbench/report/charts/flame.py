@@ -15,7 +15,7 @@ from ironbench.report.wording.terms import label
 from ironbench.study.profiled import CallNode, Profile, ProfileComparison
 
 _LEAST_DRAWN = 0.0005
-"""Minimum fraction of the width for a bar to be drawn."""
+"""Bars narrower than this fraction of the graph's width are not drawn."""
 _WHOLE = "all"
 
 
@@ -30,7 +30,8 @@ class Bar:
     time_s: float
     """Width of the bar, in seconds per transaction."""
     kind: str
-    """CSS class of the bar: what the thread did, or for a comparison `more`, `less` or `same`."""
+    """CSS class of the bar. In a profile, it names what the thread did; in a comparison, it is `more`, `less` or
+    `same`."""
     strength: float
     """Intensity of the colour, from 0 to 1."""
     detail: str
@@ -38,13 +39,13 @@ class Bar:
 
     @property
     def marked(self) -> str:
-        """The name, with the mark that folded stacks use for functions of the kernel."""
+        """The function's name. A function of the kernel is marked as in folded stacks."""
         return f"{self.name}{KERNEL_MARK}" if self.in_kernel else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class FlameGraph:
-    """A flame graph, with its content in words for readers who cannot see it."""
+    """A flame graph. `alt` describes its content for readers who cannot see the graph."""
 
     id: str
     title: str
@@ -52,14 +53,14 @@ class FlameGraph:
     note: str
     bars: tuple[Bar, ...]
     keys: tuple[tuple[str, str], ...]
-    """Legend: CSS class and meaning."""
+    """The legend, as pairs of a CSS class and its meaning."""
     subject: str = ""
     """Name of the configuration; empty for a comparison."""
 
     @property
     def data(self) -> list[list[Any]]:
-        """The bars that are wide enough to be drawn, for the page's script: parent, name, width, class, intensity and
-        detail."""
+        """The bars for the page's script, as lists of parent, name, width, class, intensity and detail. Bars that are
+        too narrow to be drawn are left out."""
         least = _LEAST_DRAWN * max((bar.time_s for bar in self.bars), default=0.0)
         places: dict[int, int] = {-1: -1}
         rows: list[list[Any]] = []
@@ -73,8 +74,8 @@ class FlameGraph:
         return rows
 
     def paths(self) -> list[tuple[tuple[Bar, ...], float]]:
-        """Returns a pair for each bar except the total: the path from the outermost caller to the bar, and the seconds
-        per transaction in the function itself."""
+        """Returns the call path of each bar except the total, from the outermost caller to the bar. Each path comes
+        with the time spent in the function itself, in seconds per transaction."""
         callees = [0.0] * len(self.bars)
         for bar in self.bars:
             if bar.parent >= 0:
@@ -132,7 +133,8 @@ def of_comparison(one: ProfileComparison, id: str) -> FlameGraph:
 
 
 def _areas(nodes: Sequence[tuple[int, str]]) -> list[str]:
-    """Returns the area of each node: the name of the node's root."""
+    """Returns the area of each node. The area is the name of the tree's root, such as `engine:cpu`. `nodes`: pairs of
+    the parent's index and a name."""
     found: list[str] = []
     for parent, name in nodes:
         found.append(name if parent < 0 else found[parent])

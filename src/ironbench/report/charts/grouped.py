@@ -1,4 +1,4 @@
-"""Charts of grouped bars. A line on each bar shows the range of the trials."""
+"""Charts with groups of bars. A line on each bar shows the range of the trials."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ironbench.words import upper_first
 
 _HEIGHT = 250
 _FAR = 25
-"""Ratio of the largest to the smallest value above which the smallest would be invisible on an axis that starts at
-zero."""
+"""If the largest value is more than this number of times the smallest, the smallest bar would be invisible on an axis
+that starts at zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +38,24 @@ class Shown:
     unit: str
     note: str = ""
     table: Table | None = None
-    """Table that the chart contains instead of a table of the bars' values."""
+    """The chart's table. By default, it contains the values of the bars."""
     top: float = 0.0
-    """Minimum upper end of the axis in base units. Charts with the same `top` can be compared with each other."""
+    """Upper end of the axis in base units; 0 if the values determine it. Charts with the same `top` have the same scale
+    and can be compared."""
     wide: bool = False
 
 
 def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
-    """Returns a chart with groups and names in the order in which they first occur. Returns an empty list if there are
-    no bars."""
+    """Draws the bars in one chart. Groups and names keep the order in which they first occur. Returns an empty list if
+    there are no bars."""
     if not bars:
         return []
     names, groups = (list(dict.fromkeys(getattr(bar, field) for bar in bars)) for field in ("name", "group"))
     suffix, factor = scale(shown.unit, [shown.top, *(bar.value.high for bar in bars)])
     table = _table(bars, shown.unit, groups, names)
     rows = base.data(table, "group", "name", factor)
-    # A bar must start at zero. If small values would be invisible, points are drawn on a logarithmic axis instead.
+    # If the smallest bar would be invisible, points are drawn on a logarithmic axis. Bars cannot be drawn on such an
+    # axis, because a bar must start at zero.
     centres, least = [bar.value.centre for bar in bars], min(bar.value.low for bar in bars)
     far = not shown.top and least > 0 and base.wide_apart(centres, _FAR)
     ranges = f"{'Points' if far else 'Bars'} show the median of the trials; lines show the range of the trials."
@@ -77,8 +79,8 @@ def grouped_bars(shown: Shown, bars: Sequence[Bar]) -> list[Chart]:
 
 
 def _height(values: list[float], top: float, far: bool) -> dict[str, Any]:
-    """Returns the vertical axis. The axis is logarithmic if `far` is true; otherwise it starts at zero, and ends at
-    `top` if `top` is not 0."""
+    """Returns the vertical axis. If `far` is true, the axis is logarithmic. Otherwise, it starts at zero, and ends at
+    `top` unless `top` is 0."""
     if far:
         kind, axis = base.value_scale(values, 1.0)
         return {"type": "quantitative", "scale": kind, "axis": {**axis, "title": None}}
@@ -116,7 +118,7 @@ def bar_layers(
         {"data": {"name": "bars"}, "mark": rule, "encoding": stroke},
     ]
     if points:
-        return layers[::-1]  # points are drawn over their lines, but lines over their bars
+        return layers[::-1]  # the last layer is on top: points cover lines, but lines cover bars
     if labels:
         text = {"type": "text", "dy": -8, "fontSize": 11, "color": "@ink"}
         label = {**place, "y": {"field": "high", **height}, "text": {"field": "label"}}
@@ -131,12 +133,12 @@ def _table(bars: Sequence[Bar], unit: str, groups: Sequence[str], names: Sequenc
 
 
 _MOST_CHARTS = 3
-"""Maximum number of values of the second factor for which a chart of all queries is drawn."""
+"""Maximum number of charts of all queries. Each value of the second factor needs a chart."""
 
 
 def value_bars(levels: FactorValues | None) -> list[Chart]:
-    """Draws the lab's metric. Each value of the first factor is a group of bars, and each value of the second factor is
-    a colour."""
+    """Draws the lab's metric as bars. Bars are grouped by the first factor, and their colour shows the value of the
+    second factor."""
     if levels is None:
         return []
     title = f"{upper_first(metric_words(levels.metric))} by {levels.first} and {levels.second}"
@@ -145,7 +147,8 @@ def value_bars(levels: FactorValues | None) -> list[Chart]:
 
 
 def value_queries(levels: FactorValues | None) -> list[Chart]:
-    """Draws the time of every query: one chart for each value of the second factor, all with the same scale."""
+    """Draws the time of every query. Each value of the second factor gets a chart, and all charts have the same
+    scale."""
     if levels is None:
         return []
     seconds = list(dict.fromkeys(cell.second for cell in levels.cells))[:_MOST_CHARTS]

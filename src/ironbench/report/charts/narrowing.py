@@ -17,8 +17,11 @@ _MOST_TICKS = 12
 
 
 def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> Chart | None:
-    """Draws the confidence intervals. Returns None if there is none yet. `steps`: for each comparison, by name, the
-    findings after each block. `looks`: numbers of blocks after which the lab runs an interim analysis."""
+    """Draws the confidence intervals after each block. Returns None if there is no confidence interval yet.
+
+    `steps`: maps the name of each comparison to its findings, one after each block. `looks`: the numbers of blocks at
+    which the lab runs an interim analysis.
+    """
     known = [(name, one) for name, found in steps.items() for one in found if has_interval(one)]
     if not known:
         return None
@@ -60,8 +63,8 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
 
 
 def _ticks(rows: Sequence[Mapping[str, Any]]) -> list[int]:
-    """Returns the numbers of blocks at which the axis has ticks. If there are many blocks, returns only every n-th
-    number."""
+    """Returns the numbers of blocks at which the axis has ticks. With many blocks, only every second, third or later
+    number has a tick."""
     blocks = sorted({row["blocks"] for row in rows})
     return blocks[:: -(-len(blocks) // _MOST_TICKS)]
 

@@ -19,27 +19,27 @@ from ironbench.report.wording.values import CI
 from ironbench.study.queries import Queries, QueryRatio, QuerySubject
 
 _MOST = 4
-"""Maximum number of systems side by side. With more, bars are too thin to see; the heat map and the table show all
-systems."""
+"""Maximum number of systems in the bar chart, because bars of more systems would be too thin to see. The heat map and
+the table show all systems."""
 _TICKS = (
     0.01, 0.02, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.33, 0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 4, 5, 7, 10, 20,
     50, 100,
 )  # fmt: skip
 _MOST_TICKS = 9
 _ROOM_PX = 26
-"""Width in pixels of a label such as `q07`, with the gap to the next label."""
+"""Width in pixels of a label such as `q07`, including the gap to the next label."""
 
 
 def _labels(count: int) -> str:
-    """Returns the Vega expression for the labels of `count` queries. If labels would touch, as on a phone, every second
-    label is drawn one line lower."""
+    """Returns the Vega expression for the labels of `count` queries. If the chart is too narrow for labels on one line,
+    for example on a phone, every second label is drawn one line lower."""
     second = f"round(datum.index * {max(1, count - 1)}) % 2"
     return f"width < {_ROOM_PX * count} && {second} ? ['', datum.label] : datum.label"
 
 
 _REACH = 1.5
-"""The axis ends at the most extreme ratio raised to this power, because confidence intervals from few blocks may be
-very wide."""
+"""Limits the length of the axis, because confidence intervals from few blocks may be very wide. The axis ends at the
+most extreme ratio raised to this power."""
 
 
 def by_query(queries: Queries | None) -> list[Chart]:
@@ -48,7 +48,7 @@ def by_query(queries: Queries | None) -> list[Chart]:
 
 
 def query_bars(queries: Queries | None) -> list[Chart]:
-    """Draws the ratios of query times as bars. Returns an empty list if nothing was compared."""
+    """Draws the time of each query relative to the baseline as bars. Returns an empty list if nothing was compared."""
     if queries is None or not queries.compared:
         return []
     subjects = queries.compared[:_MOST]
@@ -100,7 +100,7 @@ def query_bars(queries: Queries | None) -> list[Chart]:
 
 
 def query_table(queries: Queries) -> Table:
-    """Returns a row for each query: the baseline's time, and each system's time with its ratio."""
+    """Returns a row for each query, with the baseline's time, and with the time and the ratio of every other system."""
     repeated = any(one.known for subject in queries.compared for one in subject.ratios)
     head: tuple[str, ...] = ("query", queries.subjects[0].name)
     for subject in queries.compared:
@@ -117,7 +117,8 @@ def query_table(queries: Queries) -> Table:
 
 
 def _layers(names: list[str], every: list[str], domain: list[float], labels: str) -> list[dict[str, Any]]:
-    # The colour scale includes the baseline, so that every system keeps its colour.
+    # The colour scale includes the baseline, which has no bars, so that every system has the same colour as in other
+    # charts.
     colour = base.colour(every)
     x: dict[str, Any] = {
         "field": "query",
@@ -167,7 +168,8 @@ def _layers(names: list[str], every: list[str], domain: list[float], labels: str
 
 
 def _domain(shown: Sequence[QuerySubject]) -> list[float]:
-    """Returns an axis range that contains the ratios, their confidence intervals (up to a limit), and 1."""
+    """Returns the range of the axis. It contains 1, the ratios, and the confidence intervals up to the limit that
+    `_REACH` sets."""
     logs = [math.log(one.ratio) for subject in shown for one in subject.ratios]
     logs += [math.log(subject.expected) for subject in shown if subject.expected]
     reach = _REACH * max(math.log(1.25), *map(abs, logs))
@@ -203,7 +205,7 @@ def _note(queries: Queries, whiskers: bool) -> str:
 
 
 def _expected_note(queries: Queries, shown: Sequence[QuerySubject]) -> str:
-    """Explains the dotted lines, and the benchmark scores from which they are computed."""
+    """Explains the dotted lines, which show predictions, and names the benchmark scores behind the predictions."""
     scores = [
         f"{subject.name} {number(subject.expected, 3)} ({subject.reference_score:g} to "
         f"{queries.subjects[0].reference_score:g})"
@@ -243,11 +245,12 @@ _LABEL = 14
 """Line height in pixels of a system's name."""
 _LEAST_SYSTEMS = 2
 _HALF = 4
-"""Maximum number of systems whose columns fit in half of a page's width."""
+"""Maximum number of systems for a chart of half the page's width. A chart of more systems is as wide as the page."""
 _LINE = 44
-"""Number of characters that fit side by side on a phone. Longer system names are folded."""
+"""Number of characters that fit into one line on a phone. The systems' names share this line, and longer names are
+wrapped."""
 _DARKEST = 10.0
-"""Multiple of the fastest time at which a field has the darkest colour. Slower queries have the same colour."""
+"""A field has the darkest colour if the query took at least this multiple of the fastest time."""
 
 
 def query_map(queries: Queries | None) -> list[Chart]:
@@ -284,8 +287,8 @@ def _map_layers(names: list[str]) -> list[dict[str, Any]]:
     room = max(6, _LINE // len(names))
     lines = {name: textwrap.wrap(name, room) or [""] for name in names}
     folded = json.dumps(lines, ensure_ascii=False)
-    # Vega draws the first line of a folded label at the position of an unfolded label, so further lines need additional
-    # room below it.
+    # Vega draws the first line of a wrapped label where it would draw a label of one line. The other lines need
+    # additional room below it.
     above = _LABEL * (max(map(len, lines.values())) - 1)
     plain: dict[str, Any] = {"title": None, "domain": False, "ticks": False}
     x: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Charts that consist of rows. The name of a row is above its marks, so that long names need no margin and fit on a
+"""Charts that consist of rows. The name of a row is above its marks and not beside them, so that long names fit on a
 phone."""
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ironbench.report.charts.base import Key
 
 STEP = 52
 NAME, MARK, POINTS = -0.3, 0.02, 0.3
-"""Vertical positions of the name, the mark and the single points, as distances from the row's middle in fractions of a
-row."""
+"""Vertical positions of the name, the mark and the blocks' points in a row. They are distances from the middle of the
+row, as fractions of its height."""
 _AXIS = 40
 
 
@@ -23,7 +23,7 @@ def height(rows: int) -> int:
 
 
 def place(rows: int, field: str = "place") -> dict[str, Any]:
-    """Returns the vertical axis: the first row on top, half a row of space at both ends, and no line or labels."""
+    """Returns the vertical axis, with the first row on top. The axis has neither a line nor labels."""
     return {
         "field": field,
         "type": "quantitative",
@@ -33,10 +33,10 @@ def place(rows: int, field: str = "place") -> dict[str, Any]:
 
 
 def frame(rows: int, names: str, value_field: str = "") -> list[dict[str, Any]]:
-    """Returns layers with lines between the rows and a name for each row.
+    """Returns layers that draw lines between the rows, and the name of each row.
 
-    `names`: the dataset, whose rows contain `place`, `name`, and the offsets that `named` adds. `value_field`: name of
-    the field with the text at the right end.
+    `names`: the dataset of rows, each with a `name` and the positions that `named` adds. `value_field`: the field whose
+    text is drawn at the right end of a row.
     """
     y = place(rows)
     lines: dict[str, Any] = {
@@ -58,7 +58,7 @@ def frame(rows: int, names: str, value_field: str = "") -> list[dict[str, Any]]:
 
 
 def named(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Adds vertical positions to each row."""
+    """Adds to each row the vertical positions of its name, mark and points, and of the line below it."""
     return [
         {**row, "place": at + MARK, "above": at + NAME, "below": at + POINTS, "line": at + 0.5}
         for at, row in enumerate(rows)
@@ -73,7 +73,7 @@ def _text(align: str, colour: str, limit: dict[str, str]) -> dict[str, Any]:
 
 
 _TOP, _BOTTOM = -0.04, 0.24
-"""Upper and lower edge of a bar, as distances from its position in fractions of a row."""
+"""Upper and lower edge of a bar. They are distances from the bar's vertical position, as fractions of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,11 @@ class RowBar:
 def stacked(
     bars: Sequence[RowBar], colours: Mapping[str, str], x: dict[str, Any], factor: float = 1.0
 ) -> dict[str, Any]:
-    """Returns a chart of stacked bars. `colours`: for each part, its colour token with `@`, in stacking order. `x`:
-    scale and axis. `factor`: number of base units per unit of the axis."""
+    """Returns a chart of stacked bars.
+
+    `colours`: maps each part to its colour token with `@`, in stacking order. `x`: scale and axis. `factor`: number of
+    base units per unit of the axis.
+    """
     names = named([{"name": bar.name, "text": shown(bar.total) if bar.total else ""} for bar in bars])
     data = []
     for row, bar in zip(names, bars, strict=True):
@@ -131,7 +134,7 @@ def _bars(count: int, colours: Mapping[str, str], x: dict[str, Any]) -> dict[str
 
 
 def blocks(x: dict[str, Any], y: dict[str, Any]) -> dict[str, Any]:
-    """Returns a layer with each block's ratio as a small point below its row."""
+    """Returns a layer with a small point for each block's ratio, below the mark of its row."""
     return {
         "data": {"name": "blocks"},
         "mark": {"type": "point", "filled": True, "size": 22, "color": "@muted", "opacity": 0.6, "shape": "circle"},
@@ -154,8 +157,8 @@ def ratio_axis(title: str, domain: Sequence[float], ticks: Sequence[float]) -> d
 
 
 def looks(field: str, known: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns colour and shape encodings that depend on a field. `known`: for each value of the field, the name of the
-    colour without `@`, and the mark."""
+    """Returns the encodings by which the value of `field` determines colour and shape. `known`: maps each value to the
+    name of a colour without `@`, and a mark."""
     colour, shape = (
         {"field": field, "type": "nominal", "scale": {"domain": list(known), "range": ranges}}
         for ranges in ([f"@{token}" for token, _ in known.values()], [mark for _, mark in known.values()])

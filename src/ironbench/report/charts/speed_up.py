@@ -14,8 +14,8 @@ _ALL = "all queries"
 
 
 def speed_up(queries: Queries | None) -> list[Chart]:
-    """Draws the speed-up of each query relative to the lowest degree of parallelism. Returns an empty list unless every
-    system has a different declared degree of parallelism."""
+    """Draws how much faster each query is than with the lowest degree of parallelism. Returns an empty list unless each
+    system declares a different degree of parallelism."""
     subjects = queries.by_parallelism if queries else ()
     if not queries or not subjects:
         return []

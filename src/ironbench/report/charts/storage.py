@@ -1,4 +1,5 @@
-"""Charts of the `storage` workload: rates as bars with the range of passes, latencies on a logarithmic axis."""
+"""Charts of the `storage` workload. Rates are bars with the range of the passes, and latencies are marks on a
+logarithmic axis."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ from ironbench.study.storage import Tested
 from ironbench.study.timelines import TimelineSeries
 
 Parts = Sequence[tuple[str, Sequence[Tested]]]
-"""Systems, each with the results of its tests."""
+"""Pairs of a system's name and the results of its tests."""
 Bar = tuple[str, Tested]
-"""Name of a bar in the legend, and its test."""
+"""A bar's name in the legend, and the test that the bar shows."""
 
 WORDS = {"read": "read", "write": "write", "mix": "mixed"}
 _POINTS = (
@@ -34,8 +35,8 @@ _RANGE = "Bars show the median of the passes (for KDiskMark's tests, the mean). 
 
 
 def rates(parts: Parts) -> list[Chart]:
-    """Draws sequential tests by bandwidth and random tests by IOPS. For several systems, draws a chart for each
-    direction."""
+    """Draws the bandwidth of sequential tests and the IOPS of random tests. For several systems, reads, writes and
+    mixed tests have separate charts."""
     charts = []
     for kind, title in (("sequential", "Sequential"), ("random", "Random")):
         tests = [(name, one) for name, lines in parts for one in lines if one.kind == kind]
@@ -55,7 +56,8 @@ def syncs(parts: Parts) -> list[Chart]:
 
 
 def costs(parts: Parts) -> list[Chart]:
-    """Draws the CPU time of a read by the size of the read, from the device and from the page cache."""
+    """Draws the CPU time per read for each read size. Reads from the device and reads from the page cache have separate
+    bars."""
     bars = [
         GroupedBar(one.title.split()[0].removeprefix("COST"), _cost_name(name, one, len(parts)), one.figures[_COST])
         for name, lines in parts
@@ -98,7 +100,7 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
 
 
 def _table(names: Sequence[str], bars: Sequence[Bar], bandwidth: bool) -> Table:
-    """Returns a row for each test, and a column for each of the test's bars."""
+    """Returns a row for each test and a column for each bar name."""
     cells = {(one.title, name): _cell(one, bandwidth) for name, one in bars}
     tests = dict.fromkeys(one.title for _, one in bars)
     rows = tuple((test, *(cells.get((test, name), ABSENT) for name in names)) for test in tests)
@@ -189,7 +191,7 @@ def _dots(
 
 
 def sustained(lines: Sequence[tuple[str, TimelineSeries]]) -> list[Chart]:
-    """Draws a long sequential write, second by second."""
+    """Draws the rate of a long sequential write over time."""
     drawn = [(name, line) for name, line in lines if len(line.value) > 1]
     if not drawn:
         return []

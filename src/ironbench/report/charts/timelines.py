@@ -1,4 +1,4 @@
-"""Charts over time: a typical trial of each system, and the I/O of its devices during the same seconds."""
+"""Charts over time. They show a typical trial of each system, and the I/O of the system's devices during this trial."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TITLES = {
 DASHES = {"line": [1, 0], "dash": [6, 3], "dot": [2, 2]}
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400)
 _FEW = 30
-"""Maximum number of points of a line whose points are marked. Without marks, a line of a single point would be
+"""Points are marked on lines with at most this number of points. Without a mark, a line with a single point would be
 invisible."""
 
 
@@ -53,7 +53,7 @@ def timelines(study: Study) -> list[Chart]:
 
 
 def devices(study: Study) -> list[Chart]:
-    """Returns a chart for each quantity that was measured for some device."""
+    """Returns a chart for each I/O metric that was measured on at least one device."""
     charts = []
     for metric in [name for name in _TITLES if name.startswith("device_")]:
         lines = [
@@ -74,7 +74,8 @@ def _chart(study: Study, metric: str, lines: list[tuple[str, TimelineSeries]]) -
 def over_time(
     metric: str, lines: list[tuple[str, TimelineSeries]], names: list[str], counted: str, step_s: float
 ) -> list[Chart]:
-    """Draws a quantity over time, with a colour for each of the names. Draws nothing if no line has two points.
+    """Draws a metric over time, with a colour for each system in `names`. Returns an empty list if no line has two
+    points.
 
     `lines`: pairs of a system's name and a time series. `counted`: plural of the unit of work. `step_s`: seconds per
     point.
@@ -116,14 +117,14 @@ def over_time(
 
 
 def strokes_of(roles: list[str]) -> dict[str, str]:
-    """Returns, for each role, the stroke: solid for the device with the data, dashed for a separate WAL device, dotted
-    for temporary files."""
+    """Maps the name of each role to a stroke. The line of the data device is solid, of a separate WAL device dashed,
+    and of a device with temporary files dotted."""
     order = sorted(dict.fromkeys(roles), key=lambda role: ("data" not in role, "log" not in role, role))
     return dict(zip(map(device_role, order), (*DASHES, "dot", "dot", "dot"), strict=False))
 
 
 def _seconds(lines: list[tuple[str, TimelineSeries]]) -> list[int]:
-    """Returns the seconds at which the axis has ticks: up to about seven whole numbers."""
+    """Returns the seconds at which the axis has ticks. There are at most about seven ticks."""
     last = max((line.t_s[-1] for _, line in lines if line.t_s), default=0.0)
     step = next((step for step in _STEPS if last / step <= 7), _STEPS[-1])
     return list(range(0, int(last) + 1, step))

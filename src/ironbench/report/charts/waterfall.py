@@ -1,4 +1,4 @@
-"""Waterfall chart of two configurations: a bar for each part of a transaction's time that changes."""
+"""Waterfall chart of the transaction time of two configurations. Each wait class whose time changes has a bar."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ironbench.study.shares import ShareStep, Waterfall
 
 _ROW = 30
 _LEAST = 0.01
-"""Minimum change, as a fraction of the transaction time, for a wait class to have a separate bar."""
+"""A wait class has a separate bar if it changed by at least this fraction of the transaction time."""
 _REST = "other wait classes"
 _LESS, _MORE, _WHOLE = "less time", "more time", "total"
 _KINDS = {_WHOLE: "@p4", _LESS: "@s2", _MORE: "@s1"}
@@ -59,7 +59,7 @@ def chart(waterfall: Waterfall, id: str) -> Chart:
 
 
 def _worth_a_row(waterfall: Waterfall) -> list[ShareStep]:
-    """Returns the steps of the chart. Steps that are too small to be visible are added up into one step without a
+    """Returns the steps of the chart. Steps that are too small to be visible are combined into one step, which has no
     confidence interval."""
     least = _LEAST * max(waterfall.before_s, waterfall.after_s)
     small = [step for step in waterfall.steps if abs(step.delta_s) < least]
