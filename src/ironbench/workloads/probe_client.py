@@ -133,8 +133,8 @@ def _seen(result: DriveResult) -> ProbeTimes:
 
 
 def metrics(baseline: ProbeTimes, busy: ProbeTimes) -> dict[str, float]:
-    """Returns the metrics. The keys are names in the catalogue. Response times are not included, because they are
-    derived from `histograms`."""
+    """Returns the metrics. The keys are names in the catalogue. Response times during the operation are not included,
+    because they are computed from `histograms`."""
     by_name = {"bystander_failed": float(busy.failed), "bystander_missed": float(busy.missed)}
     for kind in KINDS:
         before, during = baseline.histograms[kind], busy.histograms[kind]
