@@ -144,7 +144,7 @@ impl Lane {
                 }
             }
         }
-        for pair in self.slots.iter_mut().filter_map(|slot| slot.pair.take()) {
+        for pair in self.slots.iter_mut().filter_map(|slot| slot.pair.as_mut()) {
             self.shared.ended(pair, false);
         }
         Ok(())
@@ -236,8 +236,8 @@ impl Lane {
             moved = Err(Over::Failed(CLIENT));
         }
         let Err(over) = moved else { return };
-        if let Some(pair) = place.pair.take() {
-            self.shared.ended(pair, matches!(over, Over::Failed(SERVER)));
+        if let Some(mut pair) = place.pair.take() {
+            self.shared.ended(&mut pair, matches!(over, Over::Failed(SERVER)));
         }
         place.generation = place.generation.wrapping_add(1);
         self.free.push(slot);
@@ -246,7 +246,7 @@ impl Lane {
 
 impl Shared {
     /// Ends a connection, and reports its last statements.
-    fn ended(&self, mut pair: Box<Pair>, by_server: bool) {
+    fn ended(&self, pair: &mut Pair, by_server: bool) {
         let by_server = by_server || pair.ways[SERVER].has_ended;
         if let Some(tracker) = &mut pair.tracker {
             tracker.close(by_server, clock::now());
