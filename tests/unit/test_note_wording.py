@@ -37,7 +37,7 @@ from ironbench.report.wording.answers import (
     screening,
     zero_latency,
 )
-from ironbench.report.wording.registry import WORDING
+from ironbench.report.wording.registry import WORDING, UnwordedNoteWarning
 from ironbench.stats.change_points import CORRELATED, INDEPENDENT
 from ironbench.study.bottleneck import Gain, LimitingResource, TimeSpent
 from ironbench.study.ceiling import Ceiling, Verdict
@@ -297,14 +297,14 @@ def test_a_note_of_another_version_is_shown_as_code_and_values() -> None:
         (note("cache-not-cold", cause="new"), "cache-not-cold: cause new"),
         (note("emulation-limit", load="much", late=0.1), "emulation-limit: load much, late 0.1"),
     ):
-        with pytest.warns(UserWarning, match="cannot be put into words"):
+        with pytest.warns(UnwordedNoteWarning):
             assert wording.text(other) == text
 
 
 def test_a_wording_that_fails_is_an_error_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WORDING, "of-this-test", lambda reason: {"known": "words"}[reason])
     assert wording.text(note("of-this-test", reason="known")) == "words"
-    with pytest.raises(UserWarning, match="KeyError"):
+    with pytest.raises(UnwordedNoteWarning, match="KeyError"):
         wording.text(note("of-this-test", reason="unknown"))
 
 

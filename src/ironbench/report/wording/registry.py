@@ -11,6 +11,14 @@ from ironbench.report.wording.values import names
 
 Worded = TypeVar("Worded", bound=Callable[..., str])
 
+
+class UnwordedNoteWarning(UserWarning):
+    """A note whose values do not fit its wording function. Users see the note's code and values instead, and no warning.
+    Tests turn the warning into an error."""
+
+
+warnings.simplefilter("ignore", UnwordedNoteWarning, append=True)
+
 WORDING: dict[str, Callable[..., str]] = {}
 """Maps the code of a note to a function of the note's values, which returns a sentence without a period. Numbers may be
 ranges, and strings may be tuples of the strings that several trials had."""
@@ -40,7 +48,7 @@ def text(note: Note) -> str:
         except (TypeError, ValueError, LookupError, ArithmeticError) as error:
             # Another version may have written other values, or the record was edited: this must not hide the rest of a
             # report. For the values of this version, it is a fault, and in tests the warning is an error.
-            warnings.warn(f"note {note.code} cannot be put into words: {error!r}", stacklevel=2)
+            warnings.warn(f"note {note.code} cannot be put into words: {error!r}", UnwordedNoteWarning, stacklevel=2)
     return ": ".join(filter(None, (note.code, ", ".join(f"{name} {_plain(one)}" for name, one in note.values.items()))))
 
 
