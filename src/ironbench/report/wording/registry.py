@@ -13,8 +13,8 @@ Worded = TypeVar("Worded", bound=Callable[..., str])
 
 
 class UnwordedNoteWarning(UserWarning):
-    """A note whose values do not fit its wording function. Users see the note's code and values instead, and no warning.
-    Tests turn the warning into an error."""
+    """The values of a note do not fit its wording function. Users see the note's code and values instead of a sentence,
+    and no warning. In tests, the warning is an error."""
 
 
 warnings.simplefilter("ignore", UnwordedNoteWarning, append=True)
