@@ -22,7 +22,7 @@ ESTIMATE = "≈"
 
 @dataclass(frozen=True, slots=True)
 class TableCell:
-    """A value in base units, a range of values, or a value with its range."""
+    """A table cell with a value, a range of values, or both."""
 
     value: float | None = None
     """The value in base units; None if the cell shows only its range."""
@@ -31,8 +31,8 @@ class TableCell:
     low: float | None = None
     high: float | None = None
     confidence: float | None = None
-    """Confidence level of the interval from `low` to `high`; None if `low` and `high` are the smallest and the largest
-    measured value."""
+    """Level of the confidence interval from `low` to `high`. None if `low` and `high` are not a confidence interval,
+    but the smallest and the largest measured value."""
     signed: bool = False
     """Whether a plus sign is shown before a positive value."""
     estimate: bool = False
@@ -112,21 +112,22 @@ def centre(summary: Summary | None, unit: str) -> TableCell | Missing:
 
 
 def spread(summary: Summary, unit: str) -> TableCell | Missing:
-    """Returns the smallest and the largest value of the repeats, without the centre."""
+    """Returns a cell with the range of the repeats and without their centre."""
     if summary.n == 1:
         return Missing("n=1: no range")
     return TableCell(None, unit, summary.low, summary.high)
 
 
 def with_range(summary: Summary, unit: str, note: str = "") -> TableCell:
-    """Returns the centre, and the range of the repeats if there are several repeats."""
+    """Returns a cell with the centre. If there are several repeats, the cell also contains their range."""
     if summary.n == 1:
         return TableCell(summary.centre, unit, note=note)
     return TableCell(summary.centre, unit, summary.low, summary.high, note=note)
 
 
 def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[TableCell | Missing]:
-    """Returns cells with the ratio of every other system to the first system. `columns`: each system's metrics."""
+    """Returns a cell for each system except the first, with its ratio to the first system. `columns`: the metrics of
+    each system."""
     first = columns[0].get(metric)
     return [
         TableCell(other.centre / first.centre, "times")
@@ -142,7 +143,7 @@ def count(number: float, note: str = "") -> TableCell:
 
 
 def failed(trials: Sequence[Record]) -> TableCell | Missing:
-    """Returns the fraction of failed transactions in all trials together. Returns an empty cell if failures were not
-    counted."""
+    """Returns a cell with the fraction of transactions that failed, over all trials. If failures were not counted, the
+    cell has no value."""
     share = failed_share(trials)
     return ABSENT if share is None else TableCell(share, "failed") if share else count(0)

@@ -34,7 +34,7 @@ from ironbench.study.subjects import Subject, by_work, entering, needs_mark
 from ironbench.words import counted
 
 if TYPE_CHECKING:
-    # Imported only for type checks, because a comparison of two labels starts faster without these modules.
+    # Imported only for type checks. Without these modules, a comparison of two labels starts faster.
     from ironbench.study.explain import Explanation
     from ironbench.study.study import Effect
 
@@ -48,12 +48,12 @@ _WHOLE = {"throughput": "throughput of the whole trial"}
 
 @dataclass(frozen=True, slots=True)
 class NamedComparison:
-    """The comparison of two sides, each named by the user."""
+    """The comparison of two sides, A and B. The user named the records of each side."""
 
     sides: tuple[NamedRecords, NamedRecords]
     store: Archive
     pairs: tuple[Effect, ...]
-    """Findings, if both sides are configurations of one lab."""
+    """The findings that compare the two sides. Empty unless both sides are configurations of one lab."""
     found: SystemComparison
 
     @property
@@ -71,15 +71,15 @@ class NamedComparison:
         return explain((before, a), (after, b), self.store, in_blocks=bool(self.pairs), observed=observed)
 
     def _configuration(self, side: NamedRecords, records: Sequence[Record]) -> Configuration:
-        """Returns the configuration of a side, under the name given on the command line."""
+        """Returns the configuration of a side. Its name is the one given on the command line."""
         lab = LabDirectory(side.store.directory).lab() if self.pairs else None
         values = lab.configuration(side.cells[0]).values if lab else ()
         return Configuration(side.word, values, needs_mark(side.word, records))
 
 
 def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool = False) -> NamedComparison:
-    """Compares B with A. Raises InputError if a name matches no usable trial or several kinds of work, or if the two
-    sides ran different workloads."""
+    """Compares B with A. Raises InputError if a name matches no usable trial, or trials of several workloads. Also
+    raises InputError if the two sides ran different workloads, unless `different_work` is true."""
     a, b, records_a, records_b = of_a.word, of_b.word, of_a.records, of_b.records
     pairs = _findings(of_a, of_b)
     store = Archives([of_a.store, of_b.store])
@@ -108,8 +108,8 @@ def compare_named(of_a: NamedRecords, of_b: NamedRecords, different_work: bool =
 
 
 def _in_complete_blocks(a: list[Record], b: list[Record]) -> tuple[list[Record], list[Record]]:
-    """Removes usable trials from blocks in which the other configuration has no usable trial, because findings do not
-    use such trials. If no block is complete, returns both sides unchanged."""
+    """Removes usable trials from incomplete blocks, because findings do not use them. A block is incomplete if the
+    other configuration has no usable trial in it. If no block is complete, returns both sides unchanged."""
     paired = complete_blocks(entering(a), entering(b))
     if not all(paired):
         return a, b
@@ -133,8 +133,9 @@ def _require_one_work(name: str, records: Sequence[Record]) -> None:
 
 
 def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
-    """Returns the findings about two configurations of one lab, paired by block; () if the sides are not configurations
-    of one lab. Raises InputError if a side matches several configurations, or if both match the same one."""
+    """Returns the findings that compare two configurations of one lab. Returns () unless both sides are configurations
+    of the same lab. Raises InputError if a side matches several configurations, or if both sides match the same
+    configuration."""
     if not (a.cells and b.cells) or a.store.directory != b.store.directory:
         return ()
     for one in (a, b):
@@ -153,7 +154,7 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
 
 
 def usable(word: str, records: Sequence[Record]) -> list[Record]:
-    """Returns the trials that may be compared. If there are none, raises an InputError with the causes and a hint."""
+    """Returns the usable trials. If there are none, raises an InputError that states the causes and a hint."""
     found = [record for record in records if record.status.comparable]
     if not found:
         known = ((record.status.word, wording.cause(record)) for record in records)
@@ -175,8 +176,11 @@ def page(
     pairs: Sequence[Effect] = (),
     explained: Section | None = None,
 ) -> Page:
-    """Returns the page. `everything`: whether to show all facts that differ. `pairs`: findings of two configurations of
-    one lab. `explained`: the breakdown of the difference."""
+    """Returns the page.
+
+    `everything`: whether to show all facts that differ, and not only the important ones. `pairs`: the findings, if the
+    sides are configurations of one lab. `explained`: the section with the breakdown of the difference.
+    """
     tables = presentation.comparison_tables(found)
     deciding = [effect for effect in pairs if effect.finding.decides]
     rest = [effect for effect in pairs if not effect.finding.decides]
@@ -189,7 +193,7 @@ def page(
     ]
     if explained and explained.shows_something:
         parts.append(replace(explained, lead="", sentences=(*explained.sentences, explained.lead)))
-    # A reader cannot interpret a ratio of two machines without knowing how the machines differ.
+    # If the machines differ, their differences come first, because a reader needs them to interpret the ratios.
     elsewhere = any(row.room == "machine" for row in found.differences) and not tables
     return Page(
         title="; ".join(f"{side}: {name}" for side, name in zip("AB", _names(found), strict=True)),
@@ -203,8 +207,8 @@ def page(
 
 
 def _names(found: SystemComparison) -> list[str]:
-    """Returns both names. Adds `(emulated)` if the storage was emulated, because a name from the command line may lack
-    this mark."""
+    """Returns the names of both sides. If the storage of a side was emulated, adds `(emulated)` to a name without this
+    mark."""
     names = zip((found.a, found.b), found.emulated, strict=True)
     return [f"{name} (emulated)" if emulated and "emulated" not in name else name for name, emulated in names]
 
@@ -215,11 +219,11 @@ def _sides(found: SystemComparison) -> tuple[str, str]:
 
 
 def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool, presented: bool) -> Answer:
-    """Returns the verdicts if a lab declared the comparison. Otherwise, returns the ratio, and why there is no
-    verdict."""
+    """Returns the verdicts if a lab file declares the comparison. Otherwise, returns the reason why there is no
+    verdict, and, for sides that are not configurations of one lab, the ratio."""
     if deciding:
-        # This module imports the statistics modules, which takes longer than all other work for a comparison without
-        # verdicts.
+        # Imported only if there are verdicts. The import loads the statistics modules, which takes longer than all
+        # other work of a comparison without verdicts.
         from ironbench.report.answer import with_advice
 
         first, *others = map(with_advice, deciding)
@@ -230,8 +234,8 @@ def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool
 
 
 def _ratio(found: SystemComparison) -> str:
-    """States the ratio of the main metric at both peaks. For open loops, states whether the systems sustained their
-    rates."""
+    """States the ratio of the main metric between the peaks of both sides. If a side ran in an open loop, states
+    instead whether the target rates were sustained."""
     if found.leading[0] != "throughput":
         return _leading_ratio(found)
     a, b = found.loads
@@ -289,15 +293,15 @@ def _peaks(found: SystemComparison) -> Section:
         where = "Each side at the target rate"
     elif found.clients is None:
         where = "Each side at its peak"
-    # Metrics for which neither higher nor lower is better are left out, because they favour neither side. The JSON
-    # document contains all metrics.
+    # A metric is left out if neither higher nor lower values are better, because it cannot show which side is better.
+    # The JSON document contains all metrics.
     rows = [row for row in found.peaks.rows if "{" not in row.metric and row.better != "neither"]
     rows.sort(key=lambda row: row.metric not in found.leading)
     zero = [row.metric for row in rows if not (row.a.high or row.b.high)]
     closed = all(load.rate is None for load in found.loads)
     twice = [row.metric for row in rows if closed and row.metric.startswith("service_time")]
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
-    if found.leading[0] != "throughput":  # the main metric is then a different kind of throughput
+    if found.leading[0] != "throughput":  # its name must differ from that of the main metric
         shown = [replace(row, metric=_WHOLE.get(row.metric, row.metric)) for row in shown]
     notes = [f"{'; '.join(bases)}."]
     notes += [compare_answer.geometric_means()] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []
@@ -342,7 +346,7 @@ def _by_load(found: SystemComparison) -> Section:
 
 
 def _rows_by_load(found: SystemComparison) -> Iterator[Row]:
-    """Yields the main metrics of each load. The first row of a load names the load."""
+    """Yields the rows of the main metrics for each load. Only the first row of a load names the load."""
     for one in found.cells:
         name = wording.text(one.name)
         for metric in _MAIN if found.leading == LEADING else found.leading:

@@ -1,4 +1,4 @@
-"""Shows what systems cost, and which of them meet a target, from the records in a directory."""
+"""The page of `ironbench cost`. It shows what systems cost, and which systems meet a target."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def _fields(costs: Costs) -> dict[str, Any]:
 
 
 def advice(costs: Costs) -> list[str]:
-    """Names the cheapest system that meets the target, or else the nearest system. Without a target, compares each
-    system with the first."""
+    """Names the cheapest system that meets the target. If no system does, names the system that came closest. Without a
+    target, compares each system with the first one."""
     if costs.target is not None:
         return _target_advice(costs)
     first = costs.rows[0] if costs.rows else None
@@ -105,8 +105,8 @@ def advice(costs: Costs) -> list[str]:
 
 
 class _Names:
-    """Returns the names of systems for a text. The first time that a system is named, the number of its flagged trials
-    is added."""
+    """Formats the names of systems in one text. When a system is named for the first time, the number of its flagged
+    trials follows the name."""
 
     def __init__(self) -> None:
         self._named: set[str] = set()
@@ -120,7 +120,7 @@ class _Names:
 
 def _per_price(costs: Costs, names: _Names) -> list[str]:
     """Names the system with the most work per price, and compares the other systems with it. Returns an empty list if
-    there are fewer than two systems with a price, or if no system has a score."""
+    fewer than two systems have a price, or if nothing is known about the performance of any system."""
     currency = next((row.bill.currency for row in costs.rows if row.bill and row.bill.currency), "")
     ranked = [one.row for one in costs.ranking]
     others = [row for row in costs.rows if row not in ranked and row.priced]
@@ -171,8 +171,8 @@ def _more(ratio: CostRange | None, row: SystemCost, other: SystemCost) -> str:
 
 
 def doubts(costs: Costs) -> tuple[bool, list[str]]:
-    """Returns whether every system misses the target, and the reasons why the answer is not a clear yes. The list of
-    reasons is empty if the answer is a clear yes."""
+    """Returns whether all systems miss the target, and the reasons why the answer is not a clear yes. If there are no
+    such reasons, the list is empty."""
     attained = [row.target for row in costs.rows if row.target is not None]
     assert costs.target is not None
     deciding = (costs.cheapest, *costs.tied) if costs.cheapest else costs.rows
@@ -192,12 +192,13 @@ def _open_names(costs: Costs) -> tuple[list[str], list[str]]:
 
 
 def marked(row: SystemCost) -> str:
-    """Returns a system's name with the number of its flagged trials: `one core`, `one core (2 of 3 trials flagged)`."""
+    """Returns a system's name. If it has flagged trials, their number follows the name: `one core`, `one core (2 of 3
+    trials flagged)`."""
     return f"{row.name} ({flags})" if (flags := _flags(row)) else row.name
 
 
 def _flags(row: SystemCost) -> str:
-    """Counts flagged trials, as in `2 of 3 trials flagged`. Returns an empty text if there are none."""
+    """States the number of flagged trials, as in `2 of 3 trials flagged`. Returns an empty text if there are none."""
     return cost_answer.flags(row.flagged, row.trials)
 
 
@@ -221,7 +222,7 @@ def _target_advice(costs: Costs) -> list[str]:
 
 
 def _against_first(row: SystemCost, first: SystemCost, names: _Names) -> str:
-    """Compares cost and work separately with the first system."""
+    """Compares a system with the first one. Cost and work are compared separately."""
     assert row.bill is not None and first.bill is not None
     less = float(1 - row.bill.total / first.bill.total)
     work = row.work_over(first)
@@ -293,12 +294,13 @@ def _money(bill: CostBreakdown) -> TableCell:
 
 
 def _over(bill: CostBreakdown) -> str:
-    """Returns the period, such as ` over 3 years`; empty if everything is paid once."""
+    """Returns the period of the costs, such as ` over 3 years`. Returns an empty text if everything is paid once."""
     return f" over {amount(bill.years)} {'year' if bill.years == 1 else 'years'}" if bill.years else ""
 
 
 def _counted(line: CostItem) -> str:
-    """Returns the number of payments, such as `12 months`, and how the units were counted."""
+    """Returns how the amount was calculated: the number of payments, such as `12 months`, and how the units were
+    counted."""
     times = f"{amount(line.times)} {line.every}{'' if line.times == 1 else 's'}" if line.every != "once" else ""
     return "; ".join(filter(None, (times, *wording.texts(line.notes))))
 
@@ -350,7 +352,7 @@ def _row(row: SystemCost) -> dict[str, Any]:
 
 
 def _rank_fields(row: SystemCost, costs: Costs) -> dict[str, Any]:
-    """Returns the rank by work per price, and the work per price divided by the first system's."""
+    """Returns the fields about a system's work per price: its rank, and its ratio to the first system."""
     ratio = row.work_per_price_over(costs.rows[0])
     return {
         "rank_per_1000": next((one.rank for one in costs.ranking if one.row is row), None),
@@ -372,13 +374,14 @@ def _bill_fields(bill: CostBreakdown) -> dict[str, Any]:
 
 
 def _bounds(range: CostRange | None) -> list[float] | None:
-    """Returns both bounds of a score; None if there is no score, or if it has no bounds because there was only one
-    trial."""
+    """Returns both bounds of a score or ratio. Returns None if it is unknown, or if only one trial was measured and
+    there are no bounds."""
     return [range.low, range.high] if range and range.bounded else None
 
 
 def _score(range: CostRange | None, estimate: bool) -> TableCell | Missing:
-    """Returns the cell of a score: `1500 (1450 to 1560)`, `1500 (one trial)`, or the bounds of an estimate."""
+    """Returns the cell of a score, such as `1500 (1450 to 1560)` or `1500 (one trial)`. An estimate is shown by its
+    bounds only."""
     if range is None:
         return ABSENT
     if range.low == range.high:
@@ -430,8 +433,8 @@ def compared(
 
 
 def _in_order(declared: SystemsFile, labels: Sequence[str]) -> SystemsFile:
-    """Sorts the systems. Systems whose records the user named come first, in the user's order. The first system is the
-    baseline."""
+    """Sorts the systems of the systems file in the order in which the user named their records. Systems without named
+    records come last. The first system is the baseline."""
     place = {label: number for number, label in enumerate(labels)}
     return replace(declared, offers=tuple(sorted(declared.offers, key=lambda one: place.get(one.records, len(place)))))
 
@@ -446,8 +449,9 @@ def _declared(path: str) -> SystemsFile:
 def _against(
     store: Store, selection: Sequence[str], declared: SystemsFile | None, target: targets.Target
 ) -> list[Record]:
-    """Reads those selected records that can decide whether a system meets the target. From the other records, reads one
-    or two for each load of each system, so that notes can mention what else was measured."""
+    """Reads the selected records that were measured at the target's rate or a higher rate, because they can decide
+    whether a system meets the target. Of the other records, reads at most one usable and one unusable record for each
+    load of each system. Notes use them to state what else was measured."""
     labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}
 
@@ -462,7 +466,8 @@ def _against(
 
 
 def _rows(store: Store, selection: Sequence[str], declared: SystemsFile | None) -> list[Listed]:
-    """Returns the index rows of the records that the user or the systems file named."""
+    """Returns the index rows of the selected records. Without a selection, returns those of the records that the
+    systems file names."""
     labels = _labels(declared)
     return [row for row in store.rows(selection) if selection or row.label in labels]
 

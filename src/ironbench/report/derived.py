@@ -1,4 +1,4 @@
-"""Sentences that must accompany the results of workloads that are derived from TPC benchmarks."""
+"""Sentences that must accompany certain results. They are required for workloads derived from TPC benchmarks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ironbench.model.record import Record
 
 
 def sentences(records: Iterable[Record]) -> dict[str, str]:
-    """Returns the required sentences by workload. Workloads of the records that require no sentence are left out."""
+    """Maps the name of each workload to its required sentence. Workloads without a required sentence are left out."""
     from ironbench import workloads
 
     texts = {}
@@ -17,6 +17,6 @@ def sentences(records: Iterable[Record]) -> dict[str, str]:
         try:
             texts[name] = workloads.get(name).derived
         except InputError:
-            # A record stays readable even if this version of ironbench lacks the record's workload.
+            # This version of ironbench may not know the workload of a record. The report is shown without its sentence.
             continue
     return {name: sentence for name, sentence in texts.items() if sentence}

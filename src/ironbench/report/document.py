@@ -1,4 +1,4 @@
-"""The page of a study: head, answer, cards, caveats, sections, notes."""
+"""The page of a study. It consists of a head, the answer, cards, caveats, sections and notes."""
 
 from __future__ import annotations
 
@@ -51,12 +51,11 @@ _MOST_CARDS = 4
 """Maximum number of comparisons that are shown as cards. If there are more, no cards are shown; the chart always shows
 all comparisons."""
 _USUAL = 0.95
-"""Confidence level of the interval of a single comparison."""
+"""Confidence level of an interval that is not corrected for multiple comparisons or interim analyses."""
 
 
 def report(study: Study, archive: Archive = EMPTY_ARCHIVE) -> Page:
-    """Returns the page of a study. `archive`: stored data about the study's trials, from which the values of every
-    second are read."""
+    """Returns the page of a study. `archive`: the stored data from which the values of every second are read."""
     return Page(
         title=title(study),
         lead=study.work,
@@ -118,7 +117,8 @@ def _cores(text: str) -> str:
 
 
 def cards(study: Study) -> list[Card]:
-    """Returns a card for each system of runs, or for each comparison of a lab with few comparisons."""
+    """Returns the page's cards. Runs have a card for each system. A lab has a card for each comparison, or no cards if
+    there are more than `_MOST_CARDS` comparisons."""
     if study.lab:
         return [_of_effect(one) for one in study.effects] if len(study.effects) <= _MOST_CARDS else []
     return [_of_part(part, place) for place, part in enumerate(study.parts)]
@@ -161,8 +161,8 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[TableCe
 
 
 def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Content]]]:
-    """Returns figure, unit and facts of a card. The figure is the target rate if the system sustained it, and otherwise
-    the rate that the system reached."""
+    """Returns the figure, the unit and the facts of a card about an open loop. The figure is the target rate if the
+    system sustained it. Otherwise, it is the rate that the system reached."""
     finished = centre(one.finished, "1/s")
     rows: list[tuple[str, Content]] = [
         ("clients", count(one.clients)),
@@ -193,8 +193,8 @@ def _of_effect(effect: Effect) -> Card:
 
 
 def peaks(study: Study) -> Table:
-    """Returns a row for each system that was driven in a closed loop: its peak throughput, and response times and
-    failures of the trials at the peak."""
+    """Returns a row for each system that ran in a closed loop. The row contains the peak throughput, and the response
+    times and failures at the peak."""
     if (shown := presentation.of_study(study)) is not None:
         return shown.peaks(study)
     rows: list[Row] = []
@@ -228,7 +228,7 @@ def _to_reference(part: SubjectResults) -> Content:
 
 
 def cautions(study: Study) -> list[str]:
-    """Returns every caveat that a reader must know before using the numbers, with the most serious first."""
+    """Returns the caveats that a reader must know before using the numbers. The most serious caveats come first."""
     systems_by_text: dict[str, list[str]] = {}
     for part in study.parts:
         incoherent = (wording.text(part.little.note),) if part.little and not part.little.holds else ()
@@ -251,7 +251,7 @@ def _who(names: list[str], everyone: int, all_words: str) -> str:
 
 
 def commands(study: Study) -> list[Command]:
-    """Returns a command for each system that repeats its run, or the command that repeats the lab."""
+    """Returns commands that repeat the measurement. A lab has one command, and runs have a command for each system."""
     if study.lab:
         return [Command(f"ironbench lab run {study.lab.name}.toml", file=study.lab.name, source=study.lab.source)]
     return [Command(run_command(part.subject.records), part.name) for part in study.parts]
@@ -279,7 +279,8 @@ def notes(study: Study) -> list[str]:
 
 
 def _power_note(study: Study) -> list[str]:
-    """Reports the checks that ran after the power of emulated devices had been cut."""
+    """States how many trials ended with a simulated power failure, and in how many of them all checks passed
+    afterwards."""
     records = [*(one for part in study.parts for one in part.subject.records)]
     records += [one for cell in study.cells for one in cell.trials]
     cut = [one for one in records if one.power_cut]
@@ -291,7 +292,7 @@ def _power_note(study: Study) -> list[str]:
 
 
 def _confidence_note(study: Study) -> str:
-    """Explains why an interval has a confidence level above 95%."""
+    """Explains why confidence intervals have a level above 95%. Returns an empty text if none has such a level."""
     effects = (*study.effects, *study.claimed)
     levels = sorted({effect.finding.confidence for effect in effects if effect.finding.confidence > _USUAL + 1e-9})
     if not levels:
@@ -302,10 +303,10 @@ def _confidence_note(study: Study) -> str:
 
 
 def contents(studies: Sequence[Study]) -> Section | None:
-    """Returns the table of contents: a row for each system of every kind of work, in the report's order.
+    """Returns the table of contents, with a row for each system of each kind of work, in the report's order.
 
-    Returns None for labs. Also returns None if the first lines of the report name all of these systems, or if there is
-    only one system at several rates, because the answer should come first.
+    Returns None for labs. Also returns None for a single kind of work if the answer names all systems anyway, or if
+    there is only one system at several rates. The answer should then come first.
     """
     one_system = len(studies) == 1 and (len(studies[0].parts) <= NAMED or len(studies[0].systems) == 1)
     if any(study.lab for study in studies) or one_system:
@@ -321,7 +322,7 @@ def contents(studies: Sequence[Study]) -> Section | None:
 
 
 def _leading_figure(part: SubjectResults) -> tuple[Content, Content]:
-    """Returns the main result of a system, and the load at which it was measured."""
+    """Returns the main result of a system and the load at which the result was measured."""
     main = part.curve.main
     if main is None:
         return Missing("no usable trial"), EMPTY

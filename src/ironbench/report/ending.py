@@ -37,7 +37,8 @@ def run_summary(records: Sequence[Record], archive: Archive, printer: Printer) -
 
 
 def summary(study: Study, printer: Printer) -> None:
-    """Prints the answer, its figures, and the caveats that a reader must know before using it."""
+    """Prints the answer, the sections for the end of a run, and the caveats that a reader must know before using the
+    numbers."""
     content = report(study)
     ended = [] if study.lab else [_statuses(study)]
     blocks = [text_layout.clean(content.title), *ended, content.derived, text_layout.answer(content.answer)]
@@ -64,9 +65,9 @@ def _statuses(study: Study) -> str:
 def search_summary(
     search: Search, records: Sequence[Record], archive: Archive, answer: SearchResult | None = None
 ) -> str:
-    """Returns the result of a search for a rate: the answer, a row for each rate that the search tried, and the
-    warnings of its trials."""
-    # If a workload has clients without a schedule, the rate counts only the transactions of the other clients.
+    """Returns the result of a search for a rate. The text contains the answer, a table of the rates that the search
+    tried, and the warnings of the trials."""
+    # Some workloads also have clients that follow no schedule. The target rate does not include their transactions.
     finished = "scheduled_throughput"
     if not all(finished in record.metrics for record in records if record.status.comparable):
         finished = "throughput"
@@ -76,7 +77,7 @@ def search_summary(
     for rate in rates:
         trials = [record for record in records if record.cell.load.rate == rate and record.purpose != Purpose.PILOT]
         usable = [record for record in trials if record.status.comparable]
-        # As in the report, the trials by which the search chose a rate do not count as confirmation trials.
+        # Trials in which the search tried a rate do not count as confirmation trials, as in the report.
         fresh = [record for record in usable if record.purpose == Purpose.CONFIRMATION]
         notes = [f"{counted(len(fresh), 'confirmation')} of {len(trials)}" if fresh else f"of {len(trials)}"]
         usable = fresh or usable

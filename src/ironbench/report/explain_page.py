@@ -1,4 +1,5 @@
-"""The page of `ironbench explain A B`: the breakdown, the waterfall, and sections with more detail."""
+"""The page of `ironbench explain A B`. It contains the breakdown, the waterfall chart, and sections with more
+detail."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from ironbench.study.study import Study
 from ironbench.words import counted, cut, upper_first
 
 _BELOW = ("queries", "statements", "time", "server-statements", "server-plans", "device-io", "cpu", "waits")
-"""Ids of those sections of a report on A and B that show more detail than the breakdown."""
+"""Ids of the report's sections that this page also shows below the breakdown, because they contain more detail."""
 _SCRIPTS = (
     "The contribution of a script to the mean response time is its share of the transactions times its mean "
     "response time. The mean response time of all transactions is the sum of these contributions. The table "
@@ -44,17 +45,17 @@ _IO = (
 
 
 _UNDECIDED = ("no-difference-ranges-overlap", "no-difference-within-interval")
-"""Codes of the reasons why the trials show no difference although they are sufficient. With any other reason, no
-verdict is possible."""
+"""Codes of reasons why the trials show no difference. These reasons apply if there are enough trials. All other reasons
+mean that no verdict is possible."""
 
 
 def page(compared: NamedComparison, everything: bool = False) -> Page:
-    """Returns the page. `everything`: whether to list all facts that differ."""
+    """Returns the page. `everything`: whether to list all facts that differ, and not only the important ones."""
     found, one, study = compared.found, compared.explained(), _study(compared)
     deciding = [effect for effect in compared.pairs if effect.finding.decides]
     doubt = compare_answer.undeclared() if compared.pairs else compare_answer.not_interleaved()
     shown = {part.id: part for part in every_section(study)}
-    if "time" in shown:  # the waterfall is already at the top
+    if "time" in shown:  # the breakdown already contains the waterfall chart
         shown["time"] = replace(shown["time"], charts=tuple(one for one in shown["time"].charts if one.id == "time"))
     return Page(
         title=f"From {wording.terms.configuration(one.before)} to {wording.terms.configuration(one.after)}",
@@ -80,7 +81,7 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
 
 
 def _study(compared: NamedComparison) -> Study:
-    """Returns a study of only these two systems."""
+    """Returns a study that contains only the two compared systems."""
     one, other = compared.sides
     if compared.pairs:
         directory = LabDirectory(one.store.directory)
@@ -101,11 +102,11 @@ def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table],
 
 
 def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str, not_shown: Note | None = None) -> Answer:
-    """Returns the answer: first the verdict or the ratio, then a point for each level of the breakdown that explains
-    part of the difference.
+    """Returns the answer. The verdict or the ratio comes first. A point follows for each level of the breakdown that
+    explains part of the difference.
 
-    `not_shown`: why the trials show no difference; None if they show one. If it is set, the first point states that the
-    levels below only list what differed.
+    `not_shown`: why the trials show no difference, or None if they show one. Without a shown difference, the first
+    point states that the other points only list what differed.
     """
     points = list(_points(one))
     if not_shown:
@@ -121,14 +122,15 @@ def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str, not_sho
 
 
 def _result(one: Explanation) -> Measure:
-    """Returns the measure that is the main result of the trials. For an open loop, this is the 99th-percentile response
-    time, because the target rate determines the throughput."""
+    """Returns the main result of the trials. This is the throughput. For an open loop, it is the 99th-percentile
+    response time, because the target rate determines the throughput."""
     percentiles = [measure for measure in one.response if measure.metric == "response_time_p99_s"]
     return percentiles[0] if one.open_loop and percentiles else one.throughput[0]
 
 
 def _why_not_shown(compared: NamedComparison, one: Explanation) -> Note | None:
-    """Returns why the trials show no difference, by the same rules as `ironbench compare`; None if they show one."""
+    """Returns the reason why the trials show no difference. Returns None if they show one. The rules are those of
+    `ironbench compare`."""
     deciding = [effect.finding for effect in compared.pairs if effect.finding.decides]
     if deciding:
         first = deciding[0]
@@ -186,7 +188,7 @@ def _configuration(one: Explanation) -> str:
         return compare_answer.same_configuration()
     named = [row for row in main if not is_address(row)] or list(main)
     names = [fact_name(row.name.removeprefix("settings.")) for row in named]
-    # If the machine and the engine have facts with the same name, the first one is used.
+    # The machine and the engine may have facts with the same name. The first of them is used.
     known = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}
     first = list(dict.fromkeys(names))[:FEW]
     facts = [(name, shown(known[name][0]), shown(known[name][1])) for name in first]

@@ -15,13 +15,13 @@ _WORDS = {
         "threads of one Python process, which saturate earlier than the clients that ironbench implements itself"
     ),
 }
-"""Current wording of recorded values. Records keep the original value, so that old and new records are equal in
-comparisons."""
+"""Maps recorded values to the words that reports show today. Records still contain the original words, so that old and
+new records are equal in comparisons."""
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 
 def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
-    """Returns a table for each kind of fact, such as `machine`, that contains the shared facts of this kind."""
+    """Returns a table for each kind of fact, such as `machine`. It contains the facts that all systems share."""
     tables = []
     for kind in _KINDS:
         rows = [
@@ -40,16 +40,16 @@ def difference_rows(rows: Sequence[Difference]) -> tuple[Row, ...]:
 
 
 _ADDRESS = 40
-"""Maximum number of characters that are shown of an address."""
+"""Addresses are cut to this number of characters."""
 
 
 def values(row: Difference) -> list[Content]:
-    """Returns the values of a fact as words. Addresses are shortened, and parts that all addresses share are left
-    out."""
+    """Returns the values of a fact, formatted for people. An address is shortened to its host and database. If these
+    are equal in all addresses, only the parameters are shown."""
     if not is_address(row):
         return [fact(row.name, value) for value in row.values]
     places = [_place(value) for value in row.values]
-    if len(set(places)) == 1:  # the addresses differ only in parameters of the connection
+    if len(set(places)) == 1:  # the addresses differ only in their parameters
         places = [value.partition("?")[2] or NO_PARAMETERS for value in row.values]
     return [cut(place, _ADDRESS) for place in places]
 
@@ -69,8 +69,8 @@ def fact_name(name: str) -> str:
 
 
 def fact(name: str, value: str) -> Content:
-    """Formats sizes in powers of 1024, as is usual for memory and databases. Other values are shown as recorded, with
-    few exceptions (`_WORDS`)."""
+    """Formats the value of a fact. Sizes are shown in powers of 1024, as is usual for memory and databases. Most other
+    values are shown as recorded."""
     if name.endswith("_bytes") and value.isdigit():
         return TableCell(float(value), "memory")
     if name.endswith("_hz") and value.isdigit():

@@ -1,4 +1,5 @@
-"""Texts and tables about findings, and about queries that changed against the overall trend, for all formats."""
+"""Texts and tables about findings, for all formats. Also contains those about queries that changed against the overall
+trend."""
 
 from __future__ import annotations
 
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from ironbench.study.study import Effect
 
 _FEW = 2
-"""Maximum number of comparisons that each get a table of all metrics. If there are more, one table shows only the main
-metrics."""
+"""Up to this number of comparisons, each has a table of all metrics. More comparisons share one table, which shows only
+main metrics."""
 _MOST_ACROSS = 4
 _ACROSS = (
     "throughput",
     *(f"{time}_time_{part}_s" for time in ("response", "service") for part in ("mean", "p50", "p90", "p95", "p99")),
 )
-"""Main metrics, in order of preference."""
+"""Metrics for the table that comparisons share. The table shows the first `_MOST_ACROSS` of them that are known."""
 
 
 NO_INTERVAL = "no CI"
@@ -81,8 +82,8 @@ def effect_table(effects: Sequence[Effect]) -> Table:
 
 
 def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
-    """Returns tables of ratios without verdicts, with a row for each metric, or with a row for each comparison if there
-    are many."""
+    """Returns tables of ratios that have no verdicts. Each comparison has a table with a row for each metric. If there
+    are more than `_FEW` comparisons, there is only one table, with a row for each comparison."""
     contrasts = list(dict.fromkeys(effect.contrast for effect in effects))
     if len(contrasts) > _FEW:
         return [("", _across(contrasts, effects))]
@@ -96,8 +97,8 @@ def _metric_rows(contrast: Contrast, effects: Sequence[Effect]) -> tuple[Row, ..
 
 
 def _ratio_cells(one: Finding) -> tuple[TableCell, TableCell | Missing]:
-    """Returns the cells of the ratio and its confidence interval. For fractions close to zero, returns the difference
-    in percentage points."""
+    """Returns a cell with the ratio and a cell with its confidence interval. For fractions close to zero, the first
+    cell contains the difference in percentage points, and the second one is empty."""
     if one.shares is None:
         return ratio_cell(one), interval_cell(one)
     before, after = one.shares
@@ -122,7 +123,7 @@ def _with_interval(one: Finding) -> TableCell:
 
 
 def claimed_table(effects: Sequence[Effect]) -> Table:
-    """Returns a row for each finding that was computed only because the lab declares a claim about it."""
+    """Returns a row for each finding that was computed only to judge a claim in the lab file."""
     head = ("comparison", "metric", "ratio", "CI", "verdict", "blocks")
     rows = []
     for effect in effects:
@@ -155,7 +156,7 @@ def against_trend_tables(queries: Sequence[ContraryQuery]) -> tuple[tuple[str, T
 
 
 def against_trend_sentences(queries: Sequence[ContraryQuery]) -> list[str]:
-    """Returns a sentence for each system that has queries against the trend."""
+    """Returns a sentence for each system in which some queries changed against the overall trend."""
     texts = []
     for subject in dict.fromkeys(one.subject for one in queries):
         own = [one for one in queries if one.subject == subject]
