@@ -1,5 +1,5 @@
-"""Pages about foreign records, alone or side by side with trials of ironbench. These pages contain no verdicts and no
-ratios."""
+"""Pages about foreign records. A page shows one foreign record, or a foreign record beside trials of ironbench. These
+pages contain neither verdicts nor ratios."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _METRICS = {
     "response_time_p999_s": ("", ""),
     "response_time_max_s": ("", ""),
 }
-"""Name and unit of each metric, in the order in which tables list metrics. An empty text means that the name or unit of
-ironbench's metric is used."""
+"""Maps each metric to its name and unit, in the order of the tables. If the name or the unit is empty, ironbench's own
+is used."""
 _HEADLINE = (
     *("new_orders_per_min", "transactions_per_min", "throughput", "response_time_mean_s", "response_time_p99_s"),
     "response_time_p95_s",
@@ -76,8 +76,8 @@ _NOT_SAID = Missing("not stated")
 
 
 def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]:
-    """Returns the foreign records that a selection names; empty if it names none. Raises InputError if the selection
-    also names trials."""
+    """Returns the foreign records that a selection names. The list is empty if it names none. Raises InputError if the
+    selection names both foreign records and trials."""
     found = [(word, foreign.named(word, Path(results))) for word in selection]
     if not any(records for _, records in found):
         return []
@@ -90,8 +90,8 @@ def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]
 
 
 def resolved(word: str, results: str) -> ForeignRecord | NamedRecords:
-    """Returns the records that a name matches. If the name matches both trials and a foreign record, returns the
-    trials. Raises InputError if it matches nothing, or several foreign records."""
+    """Returns the foreign record or the trials that a name matches. Trials take precedence if the name matches both.
+    Raises InputError if the name matches nothing, or several foreign records and no trials."""
     try:
         return named(word, results)
     except InputError:
@@ -131,8 +131,8 @@ def page(record: ForeignRecord) -> Page:
 
 
 def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecords) -> Page:
-    """Returns the page about two sides, at least one of which is a foreign record. Raises InputError if the other side
-    has no usable trials, or has trials of several systems or workloads."""
+    """Returns the page that shows two sides beside each other. At least one side must be a foreign record. Raises
+    InputError if the other side has no usable trials, or trials of several systems or workloads."""
     records = foreign.with_labels([one for one in (a, b) if isinstance(one, ForeignRecord)])
     clients = next((one.clients for one in records if one.clients), None)
     rest = iter(records)
@@ -168,7 +168,7 @@ def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecord
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a comparison with foreign records."""
+    """A foreign record or trials, in the form in which the page shows them beside another side."""
 
     name: str
     headline: str
@@ -178,7 +178,7 @@ class _Side:
     document: Mapping[str, Any]
     lines: tuple[TimelineSeries, ...]
     step_s: float
-    """Seconds that a point of `lines` covers."""
+    """Seconds that each point of `lines` covers."""
 
     @staticmethod
     def of_foreign(record: ForeignRecord) -> _Side:
@@ -198,8 +198,8 @@ class _Side:
 
     @staticmethod
     def of_trials(named: NamedRecords, clients: int | None) -> _Side:
-        """Returns a side that consists of trials. Raises InputError if the name matches several systems or workloads,
-        or no usable trial."""
+        """Returns a side that shows trials of ironbench. Raises InputError if they contain no usable trial, or belong
+        to several systems or workloads."""
         trials = beside(named.records, clients)
         if not trials:
             raise InputError(named.word, "has no usable trials", "use other records")
@@ -289,8 +289,8 @@ def _facts(sides: Sequence[_Side]) -> Table:
 def _charts(
     lines: Mapping[str, Sequence[TimelineSeries]], records: Sequence[ForeignRecord], step_s: float
 ) -> Iterator[Chart]:
-    """Draws each quantity for which a foreign record contains values over time. `lines`: the time series of each side,
-    by the side's name."""
+    """Yields a chart for each metric of which at least one foreign record contains values over time. `lines`: maps the
+    name of each side to its time series."""
     wanted = {metric for record in records for metric in record.seconds}
     for metric in (metric for metric in _OVER_TIME if metric in wanted):
         known = [(name, one) for name, own in lines.items() for one in own if one.metric == metric]

@@ -1,4 +1,4 @@
-"""The result of a gate: a page, and a JUnit document for test runners."""
+"""The result of a gate, as a page and as a JUnit document for CI servers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ _KINDS: dict[type[Cause], str] = {
     NewStatement: "new statement",
     OtherPlanSteps: "other plan",
 }
-"""Names that JSON documents use for the kinds of causes."""
+"""Names of the kinds of causes in JSON documents."""
 _HEAD = ("comparison", "metric", "ratio", "CI", "blocks", "gate")
 
 
 def junit(gate: Gate) -> bytes:
-    """Returns JUnit XML with a test case for each comparison and each claim. A test case fails if it makes the gate
-    fail. It is skipped if it is inconclusive but lets the gate pass."""
+    """Returns JUnit XML with a test case for each comparison and each claim. A test case fails if its comparison or
+    claim makes the gate fail. It is skipped if the comparison or claim is inconclusive and does not make the gate
+    fail."""
     stopped = [one for one in gate.comparisons if gate.stops(one)]
     open_yet = [one for one in gate.comparisons if one.outcome is GateOutcome.INCONCLUSIVE and not gate.stops(one)]
     refused = [one for one in gate.claims if gate.refuses(one)]
@@ -48,7 +49,8 @@ def junit(gate: Gate) -> bytes:
     suite = ElementTree.Element("testsuite", {"name": clean(gate.question), "errors": "0", **counts})
     caveats = _caveats(gate)
     for one in gate.comparisons:
-        # CI servers track a test case across runs by its name, so the name contains only words from the lab file.
+        # CI servers recognise a test case by its name in later runs. The name therefore contains no measured values,
+        # only words from the lab file.
         case = ElementTree.SubElement(suite, "testcase", {"classname": "ironbench.gate", "name": clean(_name(one))})
         message = f"{one.outcome}: {wording.text(one.why)}"
         if one in stopped:
@@ -80,8 +82,8 @@ def _lines(texts: Sequence[str]) -> str:
 
 
 def _stated(one: GatedComparison) -> list[str]:
-    """States the size of a change and the decision. For an inconclusive comparison, states both ends of the confidence
-    interval instead of a size, because readers would take a size for the result."""
+    """States the size of a change and the decision. An inconclusive comparison is described by both ends of its
+    confidence interval. Readers would take a single size for the result."""
     if one.outcome is not GateOutcome.INCONCLUSIVE:
         return [gate_answer.size(one.effect.finding), _reason(one)]
     inconclusive = one.outcome.value.lower()
@@ -91,13 +93,13 @@ def _stated(one: GatedComparison) -> list[str]:
 
 
 def _caveats(gate: Gate) -> list[str]:
-    """Lists the caveats for JUnit documents. Every test case repeats them, because CI servers show only texts inside
-    test cases."""
+    """Returns the caveats for JUnit documents. Each test case contains all of them, because CI servers show no texts
+    outside test cases."""
     return [f"{gate_answer.CAVEAT} {text}" for text in _cautions(gate)]
 
 
 def page(gate: Gate) -> Page:
-    """Returns the page. The chart has the same rows as the table, so it is shown only in HTML and pictures."""
+    """Returns the page. Only HTML and pictures show the chart, because the table has the same rows."""
     judged = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
     charts = tuple(replace(one, depth=Depth.PAGE) for one in effect_charts(judged))
     changes = [(_name(one), words) for one in gate.comparisons for words in _changes(gate, one)]
@@ -126,7 +128,8 @@ def _words(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> tuple[tupl
 
 
 def _document(gate: Gate) -> dict[str, Any]:
-    """Returns the content of the page for programs: unrounded values in base units, with metric names as in records."""
+    """Returns the content of the page for programs. Values are unrounded and in base units, and metrics have the same
+    names as in records."""
     return {
         "question": gate.question,
         "result": gate.outcome.value,
@@ -206,7 +209,7 @@ def _reason(one: GatedComparison) -> str:
 
 
 def _changes(gate: Gate, one: GatedComparison) -> list[str]:
-    """Lists the likely causes of a slowdown; empty if the comparison passes."""
+    """Returns the likely causes of a slowdown, in words. Returns an empty list if the comparison passes."""
     return [] if one.outcome is GateOutcome.PASS else _why(gate, one)
 
 
@@ -215,9 +218,9 @@ def _why(gate: Gate, one: GatedComparison) -> list[str]:
 
 
 def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
-    """Returns the likely causes of a slowdown. Unless the comparison failed, slower statements are left out: statement
-    times come from few trials (in a lab with slices, from one per configuration), so their differences may be noise.
-    New statements and changed plans are certain and always included."""
+    """Returns the likely causes of a slowdown. Slower statements are included only if the comparison failed, because
+    otherwise their differences may be noise: their times come from few trials, in a lab with slices from one trial per
+    configuration. New statements and changed plans are certain, so they are always included."""
     slower = one.outcome is GateOutcome.FAIL
     found = causes(gate.study, one.effect.finding)
     return [cause for cause in found if slower or not isinstance(cause, SlowerStatement)]
@@ -230,7 +233,8 @@ def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
 
 def _cautions(gate: Gate) -> list[str]:
     study = gate.study
-    # The study's warnings already include the warnings of its own comparisons.
+    # The study's warnings already include those of the lab's comparisons. Only the warnings of other comparisons are
+    # missing.
     others = (one.effect for one in gate.comparisons if one.effect not in study.effects)
     findings = (known for effect in others for known in effect.finding.warnings)
     known = (

@@ -1,5 +1,5 @@
-"""Sentences about the results of runs, for the answer at the top of a report. Runs get no verdict, because their trials
-were not run in blocks."""
+"""Sentences about the results of runs, for the answer at the top of a report. They contain no verdicts, because the
+trials of runs are not interleaved in blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ highest peak."""
 
 
 def headline(study: Study) -> list[tuple[str, str]]:
-    """Returns pairs of a system's name and a sentence about the system, as far as the data support a sentence."""
+    """Returns the sentences of the answer, each with the name of the system that it is about. A sentence is left out if
+    the data do not support it."""
     if (shown := presentation.of_study(study)) is not None:
         return [*_leading_ratios(study), *shown.headline(study)]
     unanswered = _unanswered(study)
@@ -46,8 +47,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _required(study: Study) -> list[tuple[str, str]]:
-    """States whether the requirements of runs (`--require`) are met. These sentences come first, because readers could
-    take any earlier sentence for the answer."""
+    """States whether the requirements of runs (`--require`) are met. These sentences come first, because readers take
+    the first sentence for the answer."""
     return [
         (one.name, run_answer.required(one.judged.claim.text, one.judged.verdict, one.judged.reasons))
         for one in study.requirements
@@ -55,7 +56,7 @@ def _required(study: Study) -> list[tuple[str, str]]:
 
 
 def _unanswered(study: Study) -> dict[str, str]:
-    """Returns, by system, the results of searches that found no best number of clients. The trials of such a search do
+    """Returns the results of searches that found no best number of clients, by the name of the system. Their trials do
     not show a peak."""
     found = {}
     for part in study.closed:
@@ -66,14 +67,14 @@ def _unanswered(study: Study) -> dict[str, str]:
 
 
 def _search_of(parts: Sequence[SubjectResults], study: Study) -> SearchResult | None:
-    """Returns the result of the last search among the trials of these systems."""
+    """Returns the result of the last search of these systems. Returns None if there was no search."""
     series = {record.series for part in parts for record in part.subject.records}
     own = [one for one in study.run_searches if one.series in series]
     return max(own, key=lambda one: one.started_at).result if own else None
 
 
 def _rate_sentences(study: Study) -> list[tuple[str, str]]:
-    """States for each system driven in open loops which rates it sustained."""
+    """States which target rates each system sustained. Only systems that ran in open loops get a sentence."""
     opened = [[part for part in parts if part.curve.rate] for parts in study.systems]
     texts = []
     for parts in [parts for parts in opened if parts][:NAMED]:
@@ -98,9 +99,9 @@ def _label(part: SubjectResults) -> str:
 
 
 def _recorded_search(parts: Sequence[SubjectResults]) -> str:
-    """States the recorded result of the last search for a rate, and whether the confirmation trials sustained the rate.
-    Returns an empty text if there was no search. This is needed for records of earlier versions, which lack the
-    search's range."""
+    """States the result of the last search for a rate, as recorded in the trials, and whether the confirmation trials
+    sustained the rate. Returns an empty text if there was no search. This function is needed for records of earlier
+    versions, which do not contain the search itself."""
     fresh = [(record, part.curve.rate) for part in parts for record in part.subject.records if record.search_result]
     if not fresh:
         return ""
@@ -128,8 +129,8 @@ def _p99_s(metrics: Mapping[str, Summary]) -> float | None:
 
 
 def _clearness(part: SubjectResults) -> tuple[bool, float]:
-    """Returns a sort key. Systems that were shown to differ from the first system come first. Among these and among the
-    others, larger changes come first."""
+    """Returns a sort key. Systems with a shown difference from the first system come before all other systems. In both
+    groups, larger ratios come first, in either direction."""
     standing = part.standing
     if standing is None or standing.ratio is None:
         return True, 0.0
@@ -137,8 +138,8 @@ def _clearness(part: SubjectResults) -> tuple[bool, float]:
 
 
 def _leading_ratios(study: Study) -> list[tuple[str, str]]:
-    """Compares the main metric of each system with the first system's, for workloads whose result is not a throughput.
-    Returns only systems whose range does not overlap with the first system's."""
+    """Compares the main metric of each system with that of the first system. Used for workloads whose result is not a
+    throughput. A system is left out if its range overlaps with the range of the first system."""
     first = study.parts[0]
     ranked = []
     for part in study.parts[1:]:
@@ -152,8 +153,8 @@ def _leading_ratios(study: Study) -> list[tuple[str, str]]:
 
 
 def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, MeanRatio] | None:
-    """Returns the main metric and its ratio if both ranges are known and do not overlap. Returns None otherwise, or if
-    ranges of so few passes are often apart by chance."""
+    """Returns the main metric and its ratio to the first system. Returns None unless both ranges are known and do not
+    overlap. Also returns None if there are so few passes that the ranges are often apart by chance."""
     mains = first.curve.main, part.curve.main
     if mains[0] is None or mains[1] is None:
         return None
@@ -171,7 +172,7 @@ def _apart(first: SubjectResults, part: SubjectResults) -> tuple[str, MeanRatio]
 
 
 def _passes(part: SubjectResults) -> bool:
-    """Returns whether the system's trials have several passes."""
+    """Returns whether at least one trial of the system has several passes."""
     return any(passes_of(record) > 1 for record in part.subject.records)
 
 
@@ -180,7 +181,7 @@ def _peak_sentence(part: SubjectResults) -> str:
     if peak is None:
         return ""
     scored, last = of_score(part.subject.records[0], peak), peak.trials[-1]
-    # If the search had limits, more clients may have a higher throughput, but exceed a limit.
+    # If the search had limits, the sentence names them. More clients may reach a higher throughput but exceed a limit.
     limits = last.limits if last.purpose == Purpose.CONFIRMATION else ()
     limited = [(limit, peak.metrics[limit.metric].centre) for limit in limits if limit.metric in peak.metrics]
     return run_answer.peak(
@@ -203,19 +204,19 @@ def _peak_sentence(part: SubjectResults) -> str:
 
 
 RATES = ("1/s", "1/min")
-"""Units of those scores that are rates."""
+"""Units of rates. Only a score with one of these units is shown instead of the throughput."""
 
 
 def of_score(record: Record, peak: Peak) -> str:
-    """Returns the metric by which the workload is scored, if this metric is a rate but not the throughput of all
-    transactions. Otherwise, returns an empty text."""
+    """Returns the name of the workload's score if it is the rate of some of the transactions. Returns an empty text if
+    the score is the throughput of all transactions, or no rate."""
     first = leading(record)[0]
     return "" if first in LEADING or first not in peak.metrics or unit_of(first) not in RATES else first
 
 
 def _ratio_sentence(part: SubjectResults) -> tuple[str, str]:
-    """Returns the system's name and a sentence that continues it. If the trials show no difference, the name is empty,
-    and the sentence is complete without it."""
+    """Returns the system's name, and a text that continues the name to a sentence. If the trials show no difference,
+    the name is empty, and the text is a complete sentence."""
     standing = part.standing
     if standing is None or standing.ratio is None or standing.means is None:
         return part.name, ""

@@ -1,4 +1,5 @@
-"""The page of `ironbench headroom`: how far the load can grow on each system within a response time limit."""
+"""The page of `ironbench headroom`. It shows how far the load of each system can grow before response times exceed a
+limit."""
 
 from __future__ import annotations
 
@@ -18,11 +19,12 @@ from ironbench.study.headroom import LEAST_BLOCKS, Headroom, RateInterval, Syste
 from ironbench.words import upper_first
 
 _LOG_TIMES = 20
-"""Ratio of the largest to the smallest response time above which the axis is logarithmic."""
+"""The axis is logarithmic if the largest response time is more than this number of times the smallest."""
 
 
 def page(found: Headroom) -> Page:
-    """Makes the page: the answer for each system, the highest rates, and response times against the rate."""
+    """Returns the page. It contains the answer for each system, a table of the highest rates, and a chart of the
+    response time at each rate."""
     first, *rest = answers(found)
     return Page(
         title="Headroom",
@@ -40,7 +42,7 @@ def page(found: Headroom) -> Page:
 
 
 def answers(found: Headroom) -> list[str]:
-    """States for each system how far the load can grow, then compares the systems."""
+    """States how far the load of each system can grow. Then compares the systems with the first one."""
     limit = _limit(found)
     lines = []
     for system in found.systems:
@@ -66,7 +68,7 @@ def answers(found: Headroom) -> list[str]:
 
 
 def reasons(found: Headroom) -> list[str]:
-    """Lists why the answer is incomplete; empty if it is complete."""
+    """Returns the reasons why the answer is not certain or not complete. Returns an empty list if there are none."""
     lines = []
     for system in found.systems:
         if found.today is not None and system.complete and system.highest:
@@ -135,7 +137,7 @@ def _highest(found: Headroom) -> Table:
 
 
 def _bound(system: SystemHeadroom) -> Missing:
-    """States whether the highest rate is above or below all measured rates."""
+    """Returns the cell for a highest rate that is above or below all measured rates."""
     if system.above:
         return Missing(f"above {quantity(system.above_rate, '1/s')}")
     return Missing(f"below {quantity(system.below_rate, '1/s')}") if system.below else ABSENT
@@ -199,7 +201,7 @@ def _chart(found: Headroom) -> Chart:
 
 
 def _line(data: str, along: str, encoding: dict[str, Any]) -> dict[str, Any]:
-    """Returns a layer with a line across the chart."""
+    """Returns a layer with a dashed line across the chart, for the limit or for today's rate."""
     colour = "@warn" if data == "limit" else "@muted"
     return {
         "data": {"name": data},
@@ -209,7 +211,8 @@ def _line(data: str, along: str, encoding: dict[str, Any]) -> dict[str, Any]:
 
 
 def _drawn(found: Headroom, factor: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns all points, and separately the points whose rate was not sustained in every trial."""
+    """Returns the Vega data of all points. The second list contains only the points at rates that were not sustained in
+    every trial."""
     means, missed = list[dict[str, Any]](), list[dict[str, Any]]()
     for system in found.systems:
         for at in system.rates:
@@ -236,7 +239,8 @@ def _by_rate(found: Headroom) -> Table:
 
 
 def _fields(found: Headroom) -> dict[str, Any]:
-    """Returns the content of the page for programs: values in base units, with metric names as in records."""
+    """Returns the content of the page for programs. Values are in base units, and metrics have the same names as in
+    records."""
     ratios = (None, *found.ratios)
     return {
         "schema": 1,

@@ -47,8 +47,8 @@ def page(found: Histories) -> Page:
 
 
 def answer(found: Histories) -> Answer:
-    """States the newest change for the worse first, or that there is no such change. Other changes and open questions
-    follow."""
+    """Returns the answer. Changes for the worse come first, the newest before older ones. Other changes and open
+    questions follow. If nothing changed, the first sentence states it."""
     changes = sorted(
         _changes(found), key=lambda one: (one[2].worse is True, _at(one[1], one[2]).started_at), reverse=True
     )
@@ -73,7 +73,7 @@ def sections(found: Histories) -> Iterator[Section]:
         yield Section(
             f"history{place}",
             heading(one),
-            # If this is the only section, the answer already contains these sentences.
+            # The only section of a page needs no sentences, because the answer already contains them.
             sentences=_sentences(one) if len(found.all) > 1 else (),
             charts=(chart(one, f"history{place}"),),
             tables=tuple(tables),
@@ -82,8 +82,8 @@ def sections(found: Histories) -> Iterator[Section]:
 
 
 def document(found: Histories) -> dict[str, Any]:
-    """Returns the content of the page for programs: values in base units, metric names as in records, trials by their
-    id."""
+    """Returns the content of the page for programs. Values are in base units, metrics have the same names as in
+    records, and trials are identified by their id."""
     return {
         "by": found.by,
         "histories": [_fields(one) for one in found.all],
@@ -116,7 +116,7 @@ def _sentence(line: HistoryLine, change: HistoryChange, metric: str) -> str:
 
 
 def heading(one: History) -> str:
-    """Returns the heading of a section, which names the workload and its load."""
+    """Returns the heading of a section. It names the workload and the load."""
     return f"{one.work}, {wording.text(one.load)}"
 
 
@@ -205,7 +205,7 @@ def _line(line: HistoryLine) -> dict[str, Any]:
 
 
 _LONGEST = 14
-"""Maximum number of characters that are shown of a label below the axis."""
+"""Labels below the axis are cut to this number of characters."""
 
 
 def chart(one: History, id: str) -> Chart:

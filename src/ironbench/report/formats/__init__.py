@@ -1,8 +1,8 @@
-"""Output formats of `ironbench report`. Each module of this package is a format with the module's name, and contains a
-docstring and a function `render`.
+"""Output formats of `ironbench report`. Each module of this package defines a format with the same name. It contains a
+docstring, which describes the format, and a function `render`.
 
-`_NEED_FILE` contains the formats that cannot be shown on a terminal, `_SUFFIXES` the file suffixes that differ from a
-module's name. They are defined here because reading them from the modules would import all formats.
+Facts about formats, such as `_NEED_FILE` and `_SUFFIXES`, are defined here and not in the modules. Reading them from
+the modules would import all formats.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ironbench.study.study import Study
 
 Render = Callable[[Sequence[Page], Section | None], bytes]
-"""Function that writes pages. The second argument is the table of contents that precedes them, or None."""
+"""Type of functions that write pages. The second argument is the table of contents, or None if there is none."""
 _NEED_FILE = {"html", "png", "pprof", "svg"}
 _NEED_PROFILE = {"folded", "pprof"}
 """Formats that contain only profiles."""
@@ -30,7 +30,7 @@ _SUFFIXES = {
     "pprof": ("pb.gz", "gz", "pprof"),
     "text": ("txt", "text"),
 }
-"""For each format, its file suffixes, the usual one first."""
+"""File suffixes of each format, with the usual one first. Other formats have their name as the only suffix."""
 
 
 def names() -> list[str]:
@@ -38,10 +38,10 @@ def names() -> list[str]:
 
 
 def get(name: str, archive: Archive = EMPTY) -> Callable[[Sequence[Study]], bytes]:
-    """Returns a function that writes reports of studies. Raises InputError that names the nearest format if there is no
-    such format.
+    """Returns a function that writes reports about studies in this format. If there is no such format, raises an
+    InputError that suggests a similar name.
 
-    `archive`: stored data about the trials, for formats that contain the values of every second.
+    `archive`: the stored data of the trials. Some formats contain the values of every second, which are read from it.
     """
     render = _render(name)
 
@@ -83,7 +83,7 @@ def suffixes(name: str) -> tuple[str, ...]:
 
 
 def of_suffix(suffix: str) -> str:
-    """Returns the format for a file suffix; empty if there is no such format."""
+    """Returns the name of the format for a file suffix. Returns an empty text if there is no such format."""
     return next((name for name in names() if suffix in suffixes(name)), "")
 
 

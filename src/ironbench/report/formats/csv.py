@@ -1,7 +1,7 @@
-"""All tables of the report in one CSV file. Each line contains the text of a cell, and the cell's unrounded numbers in
-base units.
+"""All tables of the report in one CSV file. Each line describes one cell of a table: its text, and its unrounded
+numbers in base units.
 
-For reports about records, lines with the values of every second of every trial follow.
+Reports about records also contain a line for each value of every second of each trial.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBERS = ("value", "unit", "low", "high", "confidence", "t_s")
 _NONE = ("",) * len(_NUMBERS)
 HEAD = ("report", "section", "table", "row", "column", "text", *_NUMBERS)
 _FORMULA = re.compile(r"[=@]|[+-](?![\d.])")
-"""Pattern for the beginning of a text that a spreadsheet would treat as a formula (OWASP, "CSV Injection")."""
+"""Matches the start of a text that a spreadsheet program would treat as a formula (OWASP, "CSV Injection")."""
 _Row = tuple[str, ...]
 
 
@@ -39,7 +39,8 @@ def _rows(page: Page) -> Iterator[_Row]:
 
 
 def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
-    """Yields the answer and its caveats, because numbers must not be passed on without them."""
+    """Yields lines with the answer and its caveats. They are in the same file as the numbers, so that nobody passes on
+    the numbers without them."""
     for number, text in enumerate(answer.sentences, 1):
         yield title, "Answer", "", str(number), "", text, *_NONE
     for number, text in enumerate(filter(None, (derived, *cautions)), 1):
@@ -60,8 +61,8 @@ def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
 
 
 def _seconds(page: Page) -> Iterator[_Row]:
-    """Yields a line for each value of each second. The column `row` contains the trial, and the column `text` the
-    trial's status."""
+    """Yields a line for each value of each second. The column `row` contains the id of the trial, and `text` contains
+    its status."""
     units: dict[str, str] = {}
     for configuration, one in page.seconds():
         unit = units.setdefault(one.metric, TableCell(0.0, unit_of(one.metric)).base)
@@ -70,7 +71,7 @@ def _seconds(page: Page) -> Iterator[_Row]:
 
 
 def _numbers(cell: Content) -> Iterator[str]:
-    """Returns the numbers of a cell in the order of `_NUMBERS`, with an empty text for missing numbers."""
+    """Returns the numbers of a cell in the order of `_NUMBERS`. A missing number is an empty text."""
     fields = known if isinstance(known := typed(cell), dict) else {}
     return (str(fields.get(name, "")) for name in _NUMBERS)
 

@@ -12,8 +12,9 @@ _NS_PER_S = 1e9
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Returns a line for each path: frames joined by semicolons, the configuration first, then a space and the
-    nanoseconds per transaction in the path's last function. Raises InputError if no trial was profiled."""
+    """Returns a line for each call path. The line starts with the configuration and the functions of the path,
+    separated by semicolons. A space and a number follow: the nanoseconds per transaction in the last function. Raises
+    InputError if no trial was profiled."""
     lines = []
     for graph in graphs(pages):
         for path, time_s in graph.paths():

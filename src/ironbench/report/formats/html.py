@@ -1,4 +1,4 @@
-"""A self-contained HTML page, which needs no network, can be printed, and fits on a phone."""
+"""A self-contained HTML page. It needs no network, can be printed, and fits on a phone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ironbench.report.page import Page, Section
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Returns the whole file in UTF-8. The page loads nothing, and its content security policy forbids loading. Texts
+    """Returns the whole file in UTF-8. The page loads no other files, and its content security policy forbids it. Texts
     from users are escaped. Raises FailureError if a template fails."""
     from jinja2 import TemplateError
     from markupsafe import Markup
@@ -20,7 +20,7 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     charts: dict[str, Any] = {}
     for prefix, page in named:
         charts |= page.specifications(prefix)
-    # Styles and scripts are files of this package and of Vega, so they contain nothing that a user wrote.
+    # Styles and scripts need no escaping. They are files of this package and of Vega, and contain no text from users.
     parts = {"style": assets.style(), "libraries": assets.libraries(), "script": assets.script()}
     trusted: dict[str, Markup] = {name: Markup(text) for name, text in parts.items()}
     title = "; ".join(page.title for page in pages) or "ironbench report"

@@ -13,8 +13,8 @@ from ironbench.report.page import Page, Section
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     """Returns `{schema, studies: […]}` for runs, `{schema, labs: […]}` for labs, or `{schema, foreign: […]}` for
-    foreign records. Trials are identified by their id. A page that is not a report of records is the document itself:
-    `{schema, title, answer, …}`."""
+    foreign records. Trials are identified by their id. For any other page, returns the page's fields without such a
+    list: `{schema, title, answer, …}`."""
     documents = [{**page.fields(), "tables": tables(page.shown)} for page in pages]
     if any(page.kind for page in pages):
         kind = "labs" if any(page.kind == "labs" for page in pages) else pages[0].kind
@@ -24,8 +24,8 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def tables(sections: Sequence[Section]) -> list[dict[str, Any]]:
-    """Returns the tables of all sections. Cells contain unrounded numbers in base units, or null if there is no
-    value."""
+    """Returns the tables of all sections. Numbers are unrounded and in base units. A cell without a value is null or
+    states the reason."""
     return [
         {
             "section": section.title,

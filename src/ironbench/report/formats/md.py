@@ -44,8 +44,8 @@ def _page(page: Page) -> str:
 
 
 def section(part: Section) -> list[str]:
-    """Returns a heading, followed by the tables of the section's charts, its own tables and its texts. Returns nothing
-    for an empty section."""
+    """Returns a heading, the tables of the section's charts, the section's own tables, and its texts. Returns an empty
+    list for an empty section."""
     charts, tables = part.charts_at(Depth.DOCUMENT), part.tables_at(Depth.DOCUMENT)
     texts = part.texts if part.depth is not Depth.PAGE else ()
     if not (charts or tables or texts):
@@ -72,7 +72,8 @@ def _command(one: Command) -> list[str]:
 
 
 def answer(content: Answer) -> list[str]:
-    """Returns Markdown blocks: the decision in bold, a list of points, the bottleneck, and general caveats."""
+    """Returns the answer as Markdown blocks. The decision is bold, and the points are a list. The bottleneck and the
+    general caveats follow."""
     blocks = [f"**{escaped(content.decision.sentence)}**"]
     if content.points:
         blocks.append("\n".join(f"- {_point(point)}" for point in content.points))

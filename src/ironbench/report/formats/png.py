@@ -14,19 +14,21 @@ from ironbench.words import clean_document
 _WIDTH = 860
 _GAP = 70
 _ENTRY, _LETTER = 40, 7
-"""Width in pixels of the mark of a legend entry, including the space around the mark, and of a letter of the label."""
+"""Widths in pixels from which the width of a legend entry is computed: of its mark with the space around it, and of a
+letter of its label."""
 _LOCALE = {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["", ""]}
 _MARKS = {
     **{"line": "solid line", "dash": "dashed line", "dot": "dotted line", "tick": "upright stroke"},
     **{"square": "area", "circle": "point", "dots": "small points"},
 }
 _COLOURS = {"s0": "blue", "rule": "grey", "ink": "black"}
-"""Names of those colours in legends that do not belong to a system. `muted` has no name, because it marks entries that
-apply to all systems."""
+"""Names of colours for describing legend entries in words. Colours of systems have no name here, because Vega draws
+their legend. `muted` has no name, because it marks entries that apply to all systems."""
 _SMALL_LETTER = 5.6
-"""Width in pixels of a letter of a subtitle."""
+"""Mean width in pixels of a letter in subtitles."""
 _RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash", "xOffset"), "independent")}
-"""Vega-Lite settings that give every chart separate legends and a separate number of bars per group."""
+"""Vega-Lite settings that keep the charts of a picture independent: each has its own legends, and its own number of
+bars per group."""
 _SHARED = ("config", "autosize", "padding", "datasets")
 """Parts of a specification that apply to the whole picture."""
 
@@ -40,14 +42,15 @@ def svg(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def _page(page: Page) -> dict[str, Any]:
-    """Returns the specification of one page: the answer, and the charts that support it."""
+    """Returns the Vega-Lite specification of one page. It contains the answer and all charts."""
     cautions = [f"Note: {text}" for text in (*page.cautions, page.caption) if text]
     notes = [text for text in (page.lead, page.derived, *page.answer.sentences, *cautions) if text]
     return titled(page.title, notes, [section(part) for part in page.shown if part.charts])
 
 
 def drawn_png(specification: dict[str, Any]) -> bytes:
-    """Draws at twice the size, so that the picture is sharp on high-resolution screens."""
+    """Draws a specification as PNG. The picture has twice the usual number of pixels in each direction, so that it is
+    sharp on high-resolution screens."""
     import vl_convert
 
     data: bytes = vl_convert.vegalite_to_png(specification, scale=2, format_locale=_LOCALE)
@@ -67,7 +70,7 @@ def charts_png(title: str, notes: Sequence[str], charts: Sequence[Chart]) -> byt
 
 
 def picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    # A control character in a text crashes the drawing library.
+    # Control characters are removed, because they crash the drawing library.
     whole = {
         "padding": 28,
         "background": "@paper",
@@ -79,7 +82,8 @@ def picture(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def section(part: Section) -> dict[str, Any]:
-    """Draws a heading above the charts of a section. Charts are side by side in pairs unless they are wide."""
+    """Returns the specification of a section: a heading, and the charts below it. Two charts share a row unless one of
+    them is wide."""
     rows: list[list[Chart]] = []
     for chart in part.charts:
         if chart.wide or not rows or len(rows[-1]) == 2 or rows[-1][0].wide:
@@ -124,7 +128,8 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
     for layer in layers:
         _fit_legend(layer["encoding"], width)
     part = {key: value for key, value in chart.specification.items() if key not in _SHARED}
-    # Vega's legend contains only systems and parts. The subtitle describes all other legend entries.
+    # Vega draws legend entries only for systems and for parts of bars. The subtitle describes all other entries in
+    # words.
     drawn = {label for layer in layers for label in _named(layer["encoding"])}
     marks = [_in_words(key) for key in chart.legend if key.label not in drawn]
     lines = ["; ".join(filter(None, (chart.unit, *marks))), chart.note]
@@ -134,7 +139,7 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
 
 
 def _named(encoding: dict[str, Any]) -> list[str]:
-    """Returns the labels of the legends that Vega draws."""
+    """Returns the labels of the legend entries that Vega draws."""
     scales = [encoding[channel] for channel in ("color", "shape") if channel in encoding]
     return [label for one in scales if one.get("type") == "nominal" for label in one.get("scale", {}).get("domain", ())]
 
@@ -148,19 +153,20 @@ def _in_words(key: Key) -> str:
 
 
 def _fit_legend(encoding: dict[str, Any], width: int) -> None:
-    """Sets the number of legend columns to as many as fit the width."""
+    """Sets the number of columns of the legends, so that as many entries as possible fit side by side."""
     for channel in ("color", "shape"):
         labels = encoding.get(channel, {}).get("scale", {}).get("domain", ())
-        # A quantitative domain is only a pair of numbers, and its legend is a continuous scale without entries.
+        # Only nominal scales have legend entries. The legend of a quantitative scale is continuous.
         if labels and encoding[channel].get("type") == "nominal":
             columns = max(1, int(width // (_ENTRY + _LETTER * max(map(len, labels)))))
-            limit = width // columns - _ENTRY  # in pixels; Vega shortens longer labels
+            limit = width // columns - _ENTRY  # maximum width in pixels, beyond which Vega shortens labels
             encoding[channel] = {**encoding[channel], "legend": {"columns": columns, "labelLimit": limit}}
     if "strokeDash" in encoding:
         encoding["strokeDash"] = {**encoding["strokeDash"], "legend": None}
 
 
 def _inlined(layer: dict[str, Any], datasets: dict[str, Any]) -> dict[str, Any]:
-    """Puts a layer's data into the layer. A layer without data draws a single mark at fixed positions."""
+    """Returns the layer with its data included, instead of the dataset's name. A layer without data gets a single empty
+    row, so that its mark is drawn once."""
     values = datasets[layer["data"]["name"]] if "data" in layer else [{}]
     return {**layer, "encoding": dict(layer["encoding"]), "data": {"values": values}}

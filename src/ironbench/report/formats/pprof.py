@@ -1,4 +1,4 @@
-"""The call paths of profiles for `go tool pprof` and its viewers: a gzip-compressed protocol buffer."""
+"""The call paths of profiles for `go tool pprof` and its viewers, as a gzip-compressed protocol buffer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ironbench.report.flame_paths import graphs
 from ironbench.report.page import Page, Section
 from ironbench.words import clean
 
-# Field numbers of profile.proto (github.com/google/pprof, proto/profile.proto), encoded by hand because the schema is
-# small: https://protobuf.dev/programming-guides/encoding/
+# Field numbers of profile.proto (github.com/google/pprof, proto/profile.proto). The schema is small, so messages are
+# encoded here without a library: https://protobuf.dev/programming-guides/encoding/
 _SAMPLE_TYPE, _SAMPLE, _LOCATION, _FUNCTION, _STRING = 1, 2, 4, 5, 6
 _TYPE, _UNIT = 1, 2
 _LOCATION_IDS, _VALUES, _LABEL = 1, 2, 3
@@ -21,8 +21,8 @@ _VARINT, _BYTES = 0, 2
 
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
-    """Returns the file: samples of nanoseconds per transaction, with the configuration as a label. Raises InputError if
-    no trial was profiled."""
+    """Returns the content of the file. Samples contain nanoseconds per transaction, and a label with the configuration.
+    Raises InputError if no trial was profiled."""
     return gzip.compress(b"".join(_profile(pages)), mtime=0)
 
 
@@ -50,8 +50,8 @@ def _profile(pages: Sequence[Page]) -> Iterator[bytes]:
 
 
 def _varint(value: int) -> bytes:
-    """Encodes a number in groups of 7 bits, the lowest group first. A negative number takes 10 bytes, as an int64
-    does."""
+    """Encodes a number as a varint: in groups of 7 bits, with the lowest group first. A negative number takes 10 bytes,
+    like an int64 of a protocol buffer."""
     value &= (1 << 64) - 1
     encoded = bytearray()
     while value > 0x7F:

@@ -20,8 +20,8 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def page(content: Page, width: int | None = None) -> str:
-    """Formats one page. `width`: columns of the terminal. If a table is too wide, its least important columns are left
-    out."""
+    """Formats one page. `width`: width of the terminal in characters. A table that is too wide is shown without its
+    least important columns."""
     heading = "\n".join(map(text_layout.clean, filter(None, (content.title, content.lead, ", ".join(content.kicker)))))
     blocks = [heading, content.derived, text_layout.answer(content.answer), bullets(CAUTIONS, content.cautions)]
     blocks += [block for part in content.shown for block in text_layout.section(part, width=width)]
