@@ -1,5 +1,5 @@
-"""The page of `ironbench lead A B`: differences between two machines, the peaks of each workload side by side, and
-curves of throughput against clients."""
+"""The page of `ironbench lead A B`. It shows how two machines differ, the peaks of each workload side by side, and the
+ratio at each number of clients."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ _AT_PEAK = dict.fromkeys(LEADING, " at the peak")
 
 
 def page(leads: Leads) -> Page:
-    """Returns the page: the differences between the machines, the peaks, and the ratio at each number of clients.
-    Charts are shown only in HTML and pictures, because the tables contain the same figures."""
+    """Returns the page. Only HTML and pictures show the charts, because the tables contain the same figures."""
     drawn = [chart and replace(chart, depth=Depth.PAGE) for chart in (peak_chart(leads), clients_chart(leads))]
     of_peaks, of_clients = ((chart,) if chart else () for chart in drawn)
     main = most_relevant(leads.differences)[0]
@@ -106,7 +105,7 @@ def _peak_fields(leads: Leads, work: WorkLead, peaks: ConfigurationComparison) -
 
 
 def _ratio_fields(leads: Leads, row: ComparedMetric, means: MeanRatio) -> dict[str, Any]:
-    """Returns the fields of a ratio for programs. Both bounds are None if there is no confidence interval."""
+    """Returns the fields of a ratio for programs. Without a confidence interval, `low` and `high` are None."""
     return {
         "ratio": means.ratio,
         "low": means.low if means.known else None,
@@ -133,12 +132,13 @@ def _values(leads: Leads) -> str:
 
 
 def _of_rows(work: WorkLead) -> str:
-    """Explains why the ratio of a row may differ from the ratio of the peak."""
+    """Explains why the ratio in the row with the peak's number of clients may differ from the ratio of the peaks.
+    Returns an empty text if both use the same trials."""
     return lead_answer.rows_and_peak() if work.peaks and work.confirmed and len(work.by_clients) > 1 else ""
 
 
 def sentences(leads: Leads) -> list[str]:
-    """States what the difference in hardware predicts, and the ratio of the peaks of each workload."""
+    """States how the hardware of the two systems differs, and the ratio of the peaks for each workload."""
     lines = [text for text in (_hardware(leads),) if text]
     for work in leads.works:
         if work.peaks is None:
@@ -165,7 +165,7 @@ def _outcome(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
 
 
 def _rate_outcomes(leads: Leads, rates: Sequence[Rate]) -> str:
-    """States that both systems sustained the rate, or the outcome on each side."""
+    """States whether each system sustained its target rate."""
     if all(one.is_kept for one in rates):
         return lead_answer.both_sustained()
     of_a, of_b = (one.outcome for one in rates)
@@ -178,7 +178,8 @@ def _title_of(metric: str, work: WorkLead) -> str:
 
 
 def peaks(leads: Leads) -> Table:
-    """Returns the values of both systems, and their ratio as a multiple of A."""
+    """Returns the table of the peaks: the values of both systems, and the ratio of the second system to the first
+    one."""
     rows: list[Row] = []
     for work in leads.works:
         of_a, of_b = work.clients
@@ -198,7 +199,7 @@ def peaks(leads: Leads) -> Table:
 
 
 def by_clients(leads: Leads, work: WorkLead) -> Table:
-    """Returns the throughput of both systems at each number of clients (or threads), and the ratio."""
+    """Returns a row for each number of clients, with the results of both systems and their ratio."""
     rows: list[Row] = []
     for clients, compared in work.by_clients:
         trials = [trials_of(side, clients) for side in work.curves]
@@ -218,7 +219,8 @@ def _hardware(leads: Leads) -> str:
 
 
 def _both(metric: str, means: MeanRatio, sides: Sequence[Sequence[Record]]) -> tuple[TableCell, ...]:
-    """Returns the values of both systems. A throughput is shown with the percentage of failed transactions."""
+    """Returns the cells with the values of both systems. A throughput also shows the percentage of failed
+    transactions."""
     return tuple(
         TableCell(value, unit_of(metric), note=failed_note(trials) if metric == "throughput" else "")
         for value, trials in zip(means.centres, sides, strict=True)
@@ -236,7 +238,7 @@ def _interval(one: MeanRatio) -> TableCell | Missing:
 # Charts.
 
 _SHORT = {"response_time_mean_s": "response time"}
-"""Names that are shorter than the usual names of the metrics."""
+"""Short names of metrics, which replace the usual names on this page."""
 
 
 def words_of(metric: str) -> str:
@@ -244,7 +246,8 @@ def words_of(metric: str) -> str:
 
 
 def peak_chart(leads: Leads) -> Chart | None:
-    """Draws the ratio of the peaks of each workload. Returns None if no workload has a peak on both sides."""
+    """Draws the ratio of the two systems' peaks for each workload. Returns None if no workload has a peak on both
+    sides."""
     shown = [
         (work, row, row.means)
         for work in leads.works
@@ -298,25 +301,27 @@ def peak_chart(leads: Leads) -> Chart | None:
 
 
 def _described(leads: Leads, row: ComparedMetric, means: MeanRatio) -> str:
-    """Formats a ratio and its outcome, such as `1.27x (27% higher)`."""
+    """Formats a ratio with its meaning, such as `1.27x (27% higher)`."""
     return lead_answer.ratio(means.ratio, outcome(means, leads.margin, row.better))
 
 
 def _ends(one: MeanRatio) -> dict[str, float]:
-    """Returns the ratio and the bounds of its confidence interval. Without an interval, both bounds are the ratio."""
+    """Returns the ratio and the bounds of its confidence interval as fields of a Vega data row. Without a confidence
+    interval, both bounds are equal to the ratio."""
     low, high = (one.low, one.high) if one.known else (one.ratio, one.ratio)
     return {"ratio": one.ratio, "low": low, "high": high}
 
 
 def _with_interval(one: MeanRatio) -> TableCell:
-    """Returns the ratio, with its confidence interval if the trials vary."""
+    """Returns the cell of a ratio. It contains the confidence interval if there is one."""
     if not (one.known and one.low < one.high):
         return TableCell(one.ratio, "times")
     return TableCell(one.ratio, "times", one.low, one.high, CONFIDENCE)
 
 
 def _rules(leads: Leads) -> list[dict[str, Any]]:
-    """Returns lines at 1 and at the ratio of the clock frequencies."""
+    """Returns the layers that draw a line at the ratio 1, and a dashed line at the ratio of the clock frequencies if it
+    is known."""
     names = [("one", "@ink", [1, 0])] + ([("clock", "@muted", [5, 4])] if leads.clock else [])
     return [
         {
@@ -345,13 +350,13 @@ def _marks(count: int, x: dict[str, Any], metrics: list[str]) -> list[dict[str, 
 
 
 _GROUP = 0.6
-"""Width of the points of all workloads at one number of clients, as a fraction of the distance to the next number of
-clients."""
+"""At each number of clients, the workloads' points are side by side. Together, they take this fraction of the distance
+to the next number of clients."""
 
 
 def clients_chart(leads: Leads) -> Chart | None:
-    """Draws ratios against clients. Returns None if both systems share fewer than two numbers of clients in every
-    workload, or if there are too many workloads."""
+    """Draws the ratio at each number of clients. A workload needs at least two numbers of clients that both systems ran
+    with. Returns None if no workload has them, or if there are too many workloads to distinguish."""
     works = [work for work in leads.works if len(work.by_clients) > 1]
     if not 0 < len(works) <= theme.SYSTEMS:
         return None

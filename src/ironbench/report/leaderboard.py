@@ -1,4 +1,4 @@
-"""Rankings of published results and of the results in a directory."""
+"""The page of `ironbench leaderboard`. It ranks published results, or the user's own results in a directory."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def page(rankings: Sequence[Ranking]) -> Page:
 
 
 def _first(ranking: Ranking) -> str:
-    """Names the first system, or the systems that are tied for first place."""
+    """Names the first system of a ranking, or all systems that are tied for first place."""
     if ranking.sort == "system":
         return f"{counted(len(ranking.places), 'result')} in alphabetical order."
     first = [place.system for place in ranking.places if place.rank == 1]
@@ -100,7 +100,7 @@ def _published(ranking: Ranking) -> bool:
 
 
 def table(ranking: Ranking) -> Table:
-    """Returns a row for each result. On a narrow terminal, sockets and processor are left out first."""
+    """Returns a row for each result. A narrow terminal leaves out the sockets and the processor first."""
     places = ranking.places
     columns: list[tuple[str, int, Sequence[Content]]] = [
         ("rank", 0, [_rank(place) for place in places]),
@@ -133,8 +133,8 @@ _ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "
 
 
 def others(place: RankedResult) -> dict[str, str]:
-    """Returns additional columns. For a published result, these are the columns of its list; for the user's own result,
-    how it was measured."""
+    """Returns the additional columns of a result. For a published result, they come from the published list. For the
+    user's own result, they state how it was measured."""
     if place.basis is None:
         return dict(place.other)
     found = {"clients": str(place.clients), "based on": wording.text(place.basis)}
@@ -157,8 +157,8 @@ def _rank(place: RankedResult) -> TableCell:
 def _figures(
     places: Sequence[RankedResult], values: Sequence[float | None], estimates: bool = False
 ) -> tuple[TableCell | Missing, ...]:
-    """Returns the cells of figures. Figures that ironbench measured have confidence intervals. `estimates`: whether to
-    mark figures that depend on estimated prices."""
+    """Returns a cell for each value. Values that ironbench measured have a confidence interval. `estimates`: whether to
+    mark values that depend on estimated prices."""
     return tuple(
         _figure(value, place.range(value), estimates and place.estimate)
         for place, value in zip(places, values, strict=True)
@@ -227,7 +227,8 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
 
 
 def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: str) -> list[Ranking]:
-    """Ranks the user's own results. Finds the peaks in the index of records, and reads only the trials at the peaks."""
+    """Ranks the user's own results. The index of records is sufficient to find the peaks, so only trials at the peaks
+    are read."""
     store = Store(Path(results))
     rows = [row for row in store.listed() if row.workload in names]
     records = store.records(analysis.peaks(rows))

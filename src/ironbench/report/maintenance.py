@@ -1,5 +1,5 @@
-"""Results of the workload `populate` and of maintenance workloads: duration, write backlog, and the effect on a probe
-client."""
+"""Results of the workload `populate` and of maintenance workloads. These are the duration, the write backlog, and the
+effect on a probe client."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]
 
 
 def table(study: Study) -> Table:
-    """Returns a row for each figure and a column for each system, with ratios to the first system."""
+    """Returns a row for each metric, with the value of each system, and its ratio to the first system."""
     columns = [part.metrics for part in study.parts]
     rows = [
         (name, *(centre(column.get(metric), unit_of(metric)) for column in columns), *ratios(columns, metric))
@@ -104,7 +104,8 @@ def table(study: Study) -> Table:
 
 
 def probe_client_table(part: SubjectResults) -> Table:
-    """Returns the probe client's response times before and during the operation, and their ratio."""
+    """Returns a row for each response time of the probe client: before the operation, during the operation, and the
+    ratio of the two."""
     metrics, rows = part.metrics, []
     for words, kind in _PROBES.items():
         for name, suffix in _STATISTICS.items():

@@ -1,4 +1,4 @@
-"""The Jinja environment of all HTML templates, and the CSS classes that determine the layout of tables."""
+"""The Jinja environment of the HTML templates. Also chooses the CSS classes that determine how tables are laid out."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _LONGEST_WORD = 16
-"""Number of characters that always fit into one line of a cell."""
+"""A word with at most this number of characters always fits into one line of a cell."""
 _LETTER, _PADDING = 0.5, 0.95
-"""Mean width of a character, and width of the gap between cells, in rem at the font size of tables."""
+"""Mean width of a character and width of the gap between columns, in rem, at the font size of tables."""
 
 
 @cache
 def environment(*packages: str) -> Environment:
-    """Returns an environment with the templates of these packages. If two packages have a template with the same name,
-    the first package's is used.
+    """Returns an environment with the templates of these packages. If several packages have a template with the same
+    name, the first of them is used.
 
-    Values are escaped, and control characters are removed. A misspelt name in a template is an error.
+    Values are escaped, and control characters are removed. A template that uses an undefined name fails.
     """
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -53,18 +53,20 @@ def environment(*packages: str) -> Environment:
 
 
 def cell_class(text: str) -> str:
-    """Returns the CSS class of a cell. A single word is never broken, and long paths are broken anywhere."""
+    """Returns the CSS class of a cell, which determines where its text may be broken. A text of one word is not broken.
+    A text with a very long word, such as a path, may be broken anywhere."""
     if any(len(word) > _LONGEST_WORD for word in text.split(" ")):
         return ""
     return "words" if " " in text else "word"
 
 
 def table_class(content: Table, numbers: bool) -> str:
-    """Returns the CSS classes of a table: how its columns are aligned, and the container width below which its rows are
-    stacked."""
+    """Returns the CSS classes of a table. They determine how its columns are aligned, and below which width of its
+    container each row becomes a stack of cells."""
     figures = numbers or content.numbers
     columns = zip(content.head, *content.texts, strict=True)
-    # Width in rem that the columns need: for figures the whole cell, for words the longest unbroken word.
+    # Width of the table in rem. A column of figures is as wide as its longest cell, and a column of words as its
+    # longest word.
     needed = sum(_widest(place, column, figures) * _LETTER + _PADDING for place, column in enumerate(columns))
     step = next((step for step in assets.STEPS if step >= needed), assets.STEPS[-1])
     return " ".join(

@@ -15,11 +15,12 @@ from ironbench.words import THIN, grouped, in_percent, percents
 
 NOT_KNOWN = "not known"
 NO_END = "∞"
-"""Text for the upper bound of an infinite interval."""
+"""Text for an upper bound that is infinite."""
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Formats `digits` significant digits, thousands in groups: 1234567 → 1,230,000; 0.01234 → 0.0123."""
+    """Formats a number with `digits` significant digits and thousands separators: 1234567 → 1,230,000; 0.01234 →
+    0.0123."""
     return units.number(value, digits) if math.isfinite(value) else NOT_KNOWN
 
 
@@ -33,7 +34,7 @@ def amount(value: Decimal | float) -> str:
 
 
 _JUST_ABOVE_1 = 1.0995
-"""Ratios from 1 to this number are shown with three decimals, so that a small difference can be seen."""
+"""Ratios from 1 up to this value are shown with three decimals, so that readers see small differences."""
 
 
 def _ratio_digits(ratio: float) -> int:
@@ -41,7 +42,7 @@ def _ratio_digits(ratio: float) -> int:
 
 
 _LADDERS = {"s": units.TIME, "memory": units.BINARY, "bytes": units.DECIMAL, "bytes/s": units.DECIMAL}
-"""Units whose prefix is chosen to suit the value."""
+"""For each unit that gets a prefix, such as milli or kilo: the prefixes to choose from, depending on the value."""
 _PERCENT = "%"
 _TIMES = "x"
 _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
@@ -70,7 +71,7 @@ _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
     "seconds": ("s", lambda value: f"{value:g}", f"{THIN}s"),
     "Hz": ("Hz", lambda value: number(value / 1e9), " GHz"),
 }
-"""For each unit, the base unit of its values, the format of a number, and its suffix.
+"""Maps each unit to its base unit, the function that formats a number, and the suffix after the number.
 
 A `change` is a ratio minus 1, shown as +26% or −13%. A requested rate is shown with all its digits. The ISO 4217 code
 of a currency is also a unit.
@@ -78,14 +79,15 @@ of a currency is also a unit.
 
 
 def base_unit(unit: str) -> str:
-    """Returns the base unit of a unit. Programs get values in the base unit."""
+    """Returns the unit in which cells store values that are shown in `unit`. Programs get values in this base unit."""
     if unit in _LADDERS:
         return "bytes" if unit == "memory" else unit
     return _UNITS[unit][0] if unit in _UNITS else unit
 
 
 def written(value: float, unit: str) -> tuple[str, str]:
-    """Returns a formatted number, and the suffix with its unit: (0.0123, "s") → ("12.3", " ms")."""
+    """Formats a value in base units. Returns the number and the suffix with the unit separately: (0.0123, "s") →
+    ("12.3", " ms")."""
     if unit in _LADDERS:
         suffix, factor = scale(unit, [value])
         return number(value / factor), _gap(suffix) + suffix
@@ -108,8 +110,8 @@ def signed(seconds: float) -> str:
 
 
 def failed_note(trials: Sequence[Record]) -> str:
-    """Returns a note such as `2% failed`, which is shown beside a rate. Empty if none failed or failures were not
-    counted."""
+    """Returns the note beside a rate, such as `2% failed`. Returns an empty text if no transaction failed, or if
+    failures were not counted."""
     share = failed_share(trials)
     return f"{failed_percent(share)} failed" if share else ""
 
@@ -120,7 +122,8 @@ def percent_change(ratio: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Formats a fraction or a difference in percent. Returns `not known` for a value that is not finite."""
+    """Formats a fraction, or a difference of fractions, in percent. Returns `not known` for a value that is not
+    finite."""
     return in_percent(share) if math.isfinite(share) else NOT_KNOWN
 
 
@@ -135,7 +138,8 @@ def moment(started_at: str) -> str:
 
 
 def unit_of(metric: str) -> str:
-    """Returns the unit in which a metric is shown: `share` for fractions, a plain number for unknown metrics."""
+    """Returns the unit in which a metric is shown. The unit of fractions is `share`. An unknown metric has the unit
+    `1`, a plain number."""
     name = base_name(metric)
     if name.endswith(("_share", "_fraction")):
         return "share"
@@ -149,15 +153,15 @@ def measured(summary: Summary | None, unit: str) -> str:
 
 
 def span(summary: Summary, unit: str) -> str:
-    """Formats the smallest and the largest of the repeats in one unit, such as `3.1 to 3.4 ms`. For a single value,
-    returns a text that there is no range."""
+    """Formats the range of the repeats, with the same unit for both ends: `3.1 to 3.4 ms`. For a single value, states
+    that there is no range."""
     if summary.n == 1:
         return "n=1: no range"
     return between(summary.low, summary.high, unit)
 
 
 def between(low: float, high: float, unit: str, bare: bool = False) -> str:
-    """Formats two values in one unit. `bare`: whether to omit the unit."""
+    """Formats a range, with the same unit for both ends. `bare`: whether to omit the unit."""
     if unit in _LADDERS:
         name, factor = scale(unit, [low, high])
         first, last, suffix = number(low / factor), number(high / factor), _gap(name) + name
@@ -173,10 +177,12 @@ def between(low: float, high: float, unit: str, bare: bool = False) -> str:
 
 
 def _ratio_decimals(low: float, high: float) -> int:
-    """Returns the number of decimals of both bounds of an interval: `1.09 to 1.13`, `0.699 to 1.151`.
+    """Returns the number of decimals for both bounds of a ratio's confidence interval: `1.09 to 1.13`, `0.699 to
+    1.151`.
 
-    The lower bound has three significant digits, unless the upper bound would then have more than four. If both bounds
-    are just above 1, or if a bound that is not 1 would be shown as 1, the bounds have three decimals.
+    The lower bound has three significant digits. It has fewer if the upper bound would otherwise have more than four.
+    If both bounds are just above 1, they have three decimals. If a bound that is not 1 would be shown as 1, the number
+    of decimals increases to at most three.
     """
     digits = _ratio_digits(low) if high < _JUST_ABOVE_1 else 3
     decimals = min(units.places(low, digits), units.places(high, 4))
@@ -190,7 +196,8 @@ def times(ratio: float | None) -> str:
 
 
 def scale(unit: str, values: Sequence[float]) -> tuple[str, float]:
-    """Returns a unit that suits the largest of `values`, and the number by which to divide the values."""
+    """Returns the unit in which all `values` are shown, and the number by which to divide them. The unit suits the
+    largest value."""
     most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     if unit in _LADDERS:
         name, factor = units.chosen(most, _LADDERS[unit])

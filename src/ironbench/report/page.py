@@ -1,4 +1,4 @@
-"""The content of a report: a page with an answer, caveats and typed sections. Formats convert pages to text, HTML and
+"""The content of a report: pages with an answer, caveats and sections. Output formats convert pages to text, HTML and
 so on."""
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ CAUTIONS = "Before you use these numbers"
 
 @dataclass(frozen=True, slots=True)
 class AnswerPoint:
-    """A result, with the caveat that makes it less certain."""
+    """A result, and the caveat that limits it."""
 
     text: str
     name: str = ""
-    """Name of the system that the result is about, shown first. Empty if the text contains the name."""
+    """Name that is shown before the text, such as the system that the result is about. Empty if the text already
+    contains it."""
     doubt: str = ""
 
     @property
@@ -39,11 +40,11 @@ class Answer:
     """The answer at the top of a report. Its fields are in reading order."""
 
     decision: AnswerPoint
-    """The most certain result, in one sentence."""
+    """The result that answers the question of the report. It is shown first."""
     points: tuple[AnswerPoint, ...] = ()
     """All other results."""
     limit: str = ""
-    """Bottleneck of the baseline; empty if it was not observed."""
+    """The bottleneck of the baseline. Empty if it was not observed."""
     doubts: tuple[str, ...] = ()
     """Caveats that apply to all results."""
 
@@ -73,16 +74,17 @@ class Section:
     """Explanation of how to read the section."""
     charts: tuple[Chart, ...] = ()
     tables: tuple[tuple[str, Table], ...] = ()
-    """Pairs of a name and a table. The name is empty for the table that the section's title describes."""
+    """Pairs of a name and a table. If the section's title already describes the table, the name is empty."""
     flames: tuple[FlameGraph, ...] = ()
-    """Flame graphs, which HTML pages draw."""
+    """Flame graphs. Only HTML pages draw them."""
     texts: tuple[tuple[str, str], ...] = ()
-    """Pairs of a name and a text. The texts are shown unchanged in files and on pages, but not on the terminal."""
+    """Pairs of a name and a text, such as a script. HTML pages and files show the texts unchanged. The terminal does
+    not show them."""
     sentences: tuple[str, ...] = ()
-    """Summaries of the charts and tables, which the terminal also shows."""
+    """Sentences that summarise the charts and tables. The terminal also shows them."""
     bars: Bars | None = None
     self_titled: bool = False
-    """Whether the charts' titles make a title of the section unnecessary."""
+    """Whether the section's title is left out, because the titles of its charts are sufficient."""
     depth: Depth = Depth.EVERYWHERE
     printed_at_end: bool = False
     """Whether `run` and `lab run` print the section when they end."""
@@ -98,12 +100,13 @@ class Section:
         return [text for text in (*self.lead.split("\n\n"), *self.sentences) if text]
 
     def charts_at(self, depth: Depth) -> list[Chart]:
-        """Returns the charts that a format of this depth shows."""
+        """Returns the charts that an output of this depth shows."""
         return [chart for chart in self.charts if max(self.depth.value, chart.depth.value) <= depth.value]
 
     @property
     def every_table(self) -> Iterator[tuple[str, Table]]:
-        """Yields the tables of the charts and the section's own tables, each once and with its name, for programs."""
+        """Yields all tables for programs, as pairs of a name and a table. They are the tables of the charts, followed
+        by the section's other tables."""
         drawn = [chart.table for chart in self.charts]
         yield from ((chart.title, chart.table) for chart in self.charts)
         yield from ((name, table) for name, table in self.tables if table not in drawn)
@@ -113,16 +116,17 @@ class Section:
 
 
 def with_rows(table: Table, name: str = "") -> tuple[tuple[str, Table], ...]:
-    """Returns `table` in the form in which a section contains tables; empty if the table has no rows."""
+    """Returns the table as the value of a section's `tables`. Returns () if the table has no rows."""
     return ((name, table),) if table.rows else ()
 
 
 EVERYWHERE = "all configurations"
-"""Name that `by_value` returns for a value that all configurations have."""
+"""`by_value` returns this text instead of names if all configurations have the same value."""
 
 
 def by_value(values: Iterable[tuple[str, Value]]) -> Iterator[tuple[Value, str]]:
-    """Yields each value once, with the names of all configurations that have it. `values`: pairs of name and value."""
+    """Yields each different value once, with the names of the configurations that have it. `values`: pairs of a
+    configuration's name and a value."""
     names: dict[Value, list[str]] = {}
     for name, value in values:
         names.setdefault(value, []).append(name)
@@ -141,7 +145,7 @@ class Card:
     name: str
     mark: str
     colour: str
-    """Colour of the card. `colour` and `mark` are names that `ironbench.report.theme` defines."""
+    """Name of a colour. `ironbench.report.theme` defines the names of colours and marks."""
     figure: Content
     unit: str
     facts: tuple[tuple[str, Content], ...] = ()
@@ -153,7 +157,7 @@ class Command:
 
     line: str
     name: str = ""
-    """Name of the system that the command measures; empty if the command repeats everything."""
+    """Name of the system that the command measures. Empty if the command repeats the whole measurement."""
     file: str = ""
     """Name of the file that the command reads, without suffix."""
     source: str = ""
@@ -173,26 +177,28 @@ class Page:
     notes: tuple[str, ...] = ()
     derived: str = ""
     kicker: tuple[str, ...] = ()
-    """Time and machine of the measurement as short phrases."""
+    """Short phrases about the measurement, such as its time and its machine."""
     cards: tuple[Card, ...] = ()
     peaks: Table = _NO_ROWS
-    """The cards as a table, for formats without cards. Empty if a section contains the same rows."""
+    """A table that replaces the cards in formats without cards. Empty if a section contains the same rows."""
     commands: tuple[Command, ...] = ()
     caption: str = ""
-    """The note that a picture of the page's charts must have."""
+    """The note that must accompany the page's charts in a picture."""
     kind: str = ""
-    """For a report of records: `studies`, `labs` or `foreign`, the name under which the JSON document contains the
-    pages. Otherwise empty."""
+    """For a report about records, the JSON field that contains the pages: `studies`, `labs` or `foreign`. Empty for
+    other pages."""
     seconds: Callable[[], Iterable[tuple[str, SecondOfTrial]]] = tuple
-    """Function that returns every second of every trial, with the name of the trial's configuration."""
+    """Function that returns the values of every second of every trial, each with the name of the trial's
+    configuration."""
     fields: Callable[[], dict[str, Any]] = dict
-    """Function that returns the content for programs: values in base units, with metric names as in records."""
+    """Function that returns the content of the page for programs. Values are in base units, and metrics have the same
+    names as in records."""
 
     @property
     def shown(self) -> tuple[Section, ...]:
         return tuple(part for part in self.sections if part.shows_something)
 
     def specifications(self, prefix: str) -> dict[str, dict[str, Any]]:
-        """Returns the specifications of the charts for an HTML page, by the id of the element that contains the
-        chart."""
+        """Returns the charts' specifications for an HTML page. The keys are the ids of the HTML elements that contain
+        the charts."""
         return {f"{prefix}-chart-{one.id}": one.embedded for part in self.sections for one in part.charts}

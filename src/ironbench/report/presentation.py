@@ -1,4 +1,4 @@
-"""How reports and comparisons present workloads whose result is not a throughput."""
+"""How reports and comparisons show the results of workloads whose result is not a throughput."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ if TYPE_CHECKING:
     from ironbench.study.study import Study, SubjectResults
 
 Groups = Sequence[tuple[str, Sequence["Record"]]]
-"""Configurations with their comparable trials."""
+"""Pairs of a configuration's name and its comparable trials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """Functions that replace the usual presentation, which is throughput against clients."""
+    """Functions that present the results of a workload. They replace the usual presentation, which shows the throughput
+    at each number of clients."""
 
     headline: Callable[[Study], list[tuple[str, str]]]
     """Function that returns pairs of a system's name and a sentence about the system."""
     card: Callable[[SubjectResults], tuple[Content, str, list[tuple[str, Content]]]]
-    """Function that returns a system's figure, its unit, and some facts."""
+    """Function that returns the content of a system's card: a figure, its unit, and further facts."""
     peaks: Callable[[Study], Table]
-    """Function that returns the table of the results."""
+    """Function that returns the table of results, which replaces the table of peaks."""
     sections: Callable[[Study], Sequence[Section]]
-    """Function that returns additional sections. Reports show them after claims and findings, and before all other
-    sections (`sections/findings.py`)."""
+    """Function that returns additional sections of a report. The report shows them after claims and findings
+    (`sections/findings.py`)."""
     hides: frozenset[str]
-    """Ids of the sections that do not apply to the workload."""
+    """Ids of sections that reports leave out, because they do not apply to the workload."""
     compared: Callable[[SystemComparison], list[tuple[str, Table]]] = lambda _: []
-    """Function that returns tables that replace the peaks of A and B; empty if there are none."""
+    """Function that returns the results of a comparison of A and B, which replace the table of peaks. If it returns an
+    empty list, the peaks are shown."""
     of_lab: Callable[[Groups], Sequence[Section]] = lambda _: ()
-    """Function that returns additional sections for a lab that uses the workload."""
+    """Function that returns additional sections of a lab's report."""
 
 
 @cache
 def _known() -> dict[str, Presentation]:
-    """Returns the presentations by workload. The modules are imported here, because a comparison of throughput needs
-    none of them."""
+    """Maps the name of each workload to its presentation. The modules are imported only here, because most comparisons
+    need none of them."""
     from ironbench.report import maintenance, storage, tpch
 
     of_maintenance = Presentation(
@@ -67,7 +69,8 @@ def _known() -> dict[str, Presentation]:
 
 
 def of_study(study: Study) -> Presentation | None:
-    """Returns the study's presentation. Returns None for workloads whose result is the throughput of clients."""
+    """Returns the presentation for the workload of runs. Returns None for a workload whose result is the throughput of
+    clients."""
     return of_part(study.parts[0]) if study.parts else None
 
 
@@ -76,7 +79,7 @@ def of_part(part: SubjectResults) -> Presentation | None:
 
 
 def of_lab(study: Study) -> Iterator[Section]:
-    """Yields the sections that the workloads of a lab's configurations add to the lab's findings."""
+    """Yields the additional sections for each workload of the lab's configurations."""
     by_workload: dict[str, list[tuple[str, Sequence[Record]]]] = {}
     for cell in study.cells:
         if cell.usable:
@@ -87,7 +90,7 @@ def of_lab(study: Study) -> Iterator[Section]:
 
 
 def comparison_tables(comparison: SystemComparison) -> list[tuple[str, Table]]:
-    """Returns tables that replace the peaks of A and B; empty if there are none."""
+    """Returns the tables that replace the peaks of A and B. Returns an empty list if the peaks are to be shown."""
     if comparison.leading == LEADING or not comparison.trials[0]:
         return []
     shown = _known().get(comparison.trials[0][0].choice.workload)

@@ -1,5 +1,4 @@
-"""Derives the `ironbench run` command that repeats the trials of a system. The command contains only options that
-differ from their defaults."""
+"""Derives from a system's trials the `ironbench run` command that repeats them."""
 
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ from ironbench.units import exact
 
 
 def run_command(records: Sequence[Record]) -> str:
-    """Returns an `ironbench run` command for the trials of a system. The command always contains the load, and other
-    options only if they differ from their defaults."""
+    """Returns the `ironbench run` command that repeats the trials of a system. It always contains the load. Other
+    options are included only if they differ from their defaults."""
     choice, load = records[0].choice, records[0].cell.load
     options = _default_options(choice) | choice.options
     system = _declared(records[0].system, choice.workload, options)
@@ -56,7 +55,8 @@ def run_command(records: Sequence[Record]) -> str:
 
 
 def _system(system: System, load: Load, usual_label: str) -> dict[str, Any]:
-    # `control` and `restart` are left out if only other configurations of the lab need them.
+    # The system may declare `control` and `restart` for other configurations of the lab. They are included only if this
+    # configuration needs them.
     cold = load.cache == "cold"
     return {
         "engine": "" if system.dsn else system.engine,
@@ -83,7 +83,7 @@ def _repeats(records: Sequence[Record]) -> int | None:
 
 
 def _own_data(choice: Choice) -> dict[str, Any]:
-    """Returns the paths of the user's data. The same files are needed to repeat the run."""
+    """Returns the options with the paths of the user's own data. Repeating the run needs the same files."""
     data = choice.data or OwnData()
     return {"dump": data.dump, "setup": list(data.setup), "template": data.template, "check": data.check}
 
@@ -93,7 +93,7 @@ def _load(records: Sequence[Record], choice: Choice, engine: str) -> dict[str, A
     workload = workloads.find(choice.workload)
     usual_tries = workload.usual_max_tries if workload else 1
     usual_protocol = workload.default_protocol(engine) if workload else Load().protocol
-    # Older records contain `on_error` even for workloads that drive themselves and ignore it.
+    # Workloads that drive themselves ignore `on_error`, but older records still contain it.
     to_failures = workload is None or not workload.drives
     clients = ",".join(map(str, sorted({record.cell.load.clients for record in records})))
     timed = load.transactions is None and load.duration_s is not None
@@ -123,8 +123,8 @@ def _load(records: Sequence[Record], choice: Choice, engine: str) -> dict[str, A
 
 
 def _curve(load: Load, of: str) -> str:
-    """Returns the curve of the load as declared. For a curve from a file, returns the file's name, because records
-    contain only the points."""
+    """Returns the load's curve as the user declared it. A curve from a file is returned as the file's name. Returns an
+    empty text if the load has no curve of this kind."""
     if load.curve is None or load.curve.of != of:
         return ""
     text = load.curve.text
@@ -132,8 +132,8 @@ def _curve(load: Load, of: str) -> str:
 
 
 def _commands(every: Sequence[Commands]) -> dict[str, Any]:
-    """Joins the commands of all trials into one pair of options, because a run has only one pair. The shell executes
-    joined commands in sequence."""
+    """Returns the options with the user's commands. A run has only one `prepare` and one `cleanup` option, so several
+    commands are joined to a sequence that the shell executes."""
     limit_s = max((one.limit_s for one in every), default=LIMIT_S)
     return {
         "prepare": " && ".join(one.prepare for one in every if one.prepare),
@@ -147,19 +147,19 @@ def _time(seconds: float | None) -> str:
 
 
 def _exact(value: float) -> str:
-    """Formats a number with all its digits, and without an exponent if it is of ordinary size."""
+    """Formats a number with all its digits and without an exponent."""
     return f"{Decimal(repr(value)):f}".removesuffix(".0")
 
 
 def _default_options(choice: Choice) -> dict[str, str]:
-    """Returns the workload's default options; empty if the workload is not known."""
+    """Returns the default options of the workload. Returns an empty dict if this version does not know the workload."""
     workload = workloads.find(choice.workload)
     return workload.validated({}) if workload else {}
 
 
 def _declared(system: System, workload_name: str, options: Mapping[str, str]) -> System:
-    """Returns the system as the user declared it, without the changes that the engine, the workload and zero-latency
-    devices made."""
+    """Returns the system as the user declared it. Removes the settings and limits that the engine, the workload and
+    zero-latency devices added."""
     engine, workload = engines.find(system.engine), workloads.find(workload_name)
     if engine is None or workload is None or system.dsn is not None:
         return system
@@ -183,15 +183,15 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
         usual = with_added({})
         own = {name: value for name, value in system.settings.items() if usual.get(name) != value}
         again = with_added(own)
-    except (IronbenchError, OSError):  # this machine lacks a program or device of the recorded machine
+    except (IronbenchError, OSError):  # this machine may lack a program or device of the recorded machine
         return replace(declared, settings=system.settings)
     follows = all(again.get(name) == value for name, value in system.settings.items())
     return replace(declared, settings=own if follows else system.settings)
 
 
 def _places(layout: Layout) -> dict[str, str]:
-    """Returns the directory or the device model for each role. The model is sufficient for an emulated device, because
-    every run mounts such devices again."""
+    """Returns, for each role such as `data` or `log`, the device model of its emulated device, or else its directory.
+    An emulated device needs no directory, because every run mounts it again."""
     models = _models(layout)
     return {role: models.get(role) or getattr(layout, role) or "" for role in arrange.ROLES}
 
@@ -201,7 +201,7 @@ def _models(layout: Layout) -> dict[str, str]:
 
 
 def _every_device(layout: Layout, workload_name: str, options: Mapping[str, str], engine: str) -> dict[str, str]:
-    """Returns those options of the first emulated device that differ from their defaults."""
+    """Returns the options of the first emulated device. Options with their default value are empty."""
     if not layout.devices:
         return {}
     device, workload = layout.devices[0], workloads.find(workload_name)

@@ -18,7 +18,7 @@ EFFECT, NO_EFFECT = "effect detected", "no effect detected"
 
 
 def verdict(one: ScreenedFactor) -> str:
-    """Returns the result of the screening experiment for one factor. This is not one of the lab's verdicts."""
+    """Returns the result of the screening experiment for one factor. It is not a verdict of the lab."""
     return screening.better_at(EFFECT, one.better, bool(one.losses)) if one.matters else NO_EFFECT
 
 
@@ -41,8 +41,8 @@ def screened_table(screen: Screen) -> Table:
 
 
 def points(study: Study, screen: Screen, compared: Sequence[AnswerPoint]) -> list[AnswerPoint]:
-    """Returns the answer of a screening experiment and of the blocks that confirm it. `compared`: points about the
-    comparisons."""
+    """Returns the points of the answer about a screening experiment and about the blocks that confirm it. `compared`:
+    points about the comparisons in these blocks."""
     if not screen.complete:
         return [AnswerPoint(screening.incomplete(screen.trials, screen.missing))]
     if not screen.factors:
@@ -65,8 +65,8 @@ def _detectable(factors: Sequence[ScreenedFactor]) -> float:
 
 
 def _faster(study: Study, screen: Screen) -> list[str]:
-    """Returns configurations with one changed factor that are faster in the confirmation blocks, unless the screening
-    experiment found them slower."""
+    """Returns the configurations with one changed factor that are faster than the baseline in the confirmation blocks.
+    A configuration is left out if the screening experiment found it slower."""
     alone = {f"{one.name}={level}" for one in screen.matter for level in (*one.between, one.last)}
     alone -= {f"{one.name}={one.last}" for one in screen.matter if not one.differs_from_baseline}
     return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]
@@ -78,7 +78,7 @@ def _supported(cells: Sequence[str], study: Study) -> str:
 
 
 def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
-    """Yields a sentence for each effect of the screening experiment that the confirmation blocks did not confirm."""
+    """Yields a sentence for each detected effect that the confirmation blocks contradict or do not confirm."""
     by_cell: dict[str, Effect] = {effect.finding.cell: effect for effect in study.effects}
     for one in screen.matter:
         if (effect := by_cell.get(f"{one.name}={one.last}")) is None:

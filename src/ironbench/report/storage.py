@@ -1,4 +1,5 @@
-"""Results of the `storage` workload: the usual table of disk benchmarks, and the figures that matter to a database."""
+"""Results of the `storage` workload. They contain the usual table of disk benchmarks, and figures that matter to
+databases."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from ironbench.words import counted, in_percent
 __all__ = ["HIDES", "WORKLOAD", "card", "compared", "headline", "of_lab", "sections", "table"]
 
 HIDES = frozenset({"curves", "law", "latency", "scripts", "over-time"})
-"""Ids of sections that do not apply to this workload."""
+"""Ids of sections that reports leave out, because they do not apply to this workload."""
 _WORDS = charts.WORDS
 _DETAILS = (
     ("mean", "storage_latency_mean_s", "s"),
@@ -86,8 +87,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _judged(first: SubjectResults, part: SubjectResults) -> str:
-    """States in how many tests the range does not overlap with the first system's. Returns an empty text if there are
-    too few passes to judge ranges."""
+    """States in how many tests the ranges of this system and the first system do not overlap. Returns an empty text if
+    there are too few passes to judge ranges."""
     chance = apart_by_chance(first.subject.records, part.subject.records)
     others = {one.name: one for one in tests_of(part)}
     pairs = [(one, others[one.name]) for one in tests_of(first) if one.name in others]
@@ -98,14 +99,15 @@ def _judged(first: SubjectResults, part: SubjectResults) -> str:
 
 
 def _fill(part: SubjectResults) -> str:
-    """States how full the file system is. Flash storage becomes slower when it is nearly full, and a nearly full hard
-    disk uses its slower inner tracks."""
+    """States how full the file system is, because this affects the results. Flash storage becomes slower when it is
+    nearly full, and a nearly full hard disk uses its slower inner tracks."""
     used = part.curve.main.metrics.get("capacity_used_share{role=data}") if part.curve.main else None
     return f", on a file system that is {quantity(used.centre, 'share')} full" if used else ""
 
 
 def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]:
-    """Returns the result of the first test as the figure of the card, and a fact for each of the next tests."""
+    """Returns the content of a system's card. The result of the first test is the figure, and the results of the next
+    tests are facts."""
     lines = tests_of(part)
     if not lines:
         return EMPTY, "no usable trial", []
@@ -121,16 +123,16 @@ def _short(one: Tested) -> Content:
 
 
 def table(study: Study) -> Table:
-    """For one system, returns a row for each test, with the results of reads and writes side by side. For several
-    systems, returns a row for each test and direction."""
+    """Returns the table of results. For one system, each test has a row with reads and writes side by side. For several
+    systems, reads and writes have separate rows."""
     if len(study.parts) == 1:
         return _known_table(tests_of(study.parts[0]))
     return _side_by_side([(part.name, tests_of(part)) for part in study.parts])
 
 
 def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) -> Table:
-    """Returns a row for each test. `blocks`: for a lab, the trials of each configuration, from which ratios are paired
-    by block. Without `blocks`, ratios have no confidence interval."""
+    """Returns a row for each test and direction. `blocks`: the trials of each configuration of a lab. Ratios are then
+    computed within blocks and have confidence intervals."""
     names = [name for name, _ in parts]
     sides = [{one.name: one for one in bandwidths(lines)} for _, lines in parts]
     rows = []
@@ -148,7 +150,7 @@ def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) 
 
 
 def bandwidths(lines: Sequence[Tested]) -> list[Tested]:
-    """Returns the tests for which bytes per second are meaningful, or all tests if there are none."""
+    """Returns the tests whose result is given in bytes per second. If there are none, returns all tests."""
     return [one for one in lines if one.kind not in ("sync", "cost")] or list(lines)
 
 
@@ -170,7 +172,7 @@ def _known_table(lines: Sequence[Tested]) -> Table:
 
 
 _Scale = tuple[float, str]
-"""Number of bytes per unit, and the unit's name."""
+"""The unit of a table, as a pair of the bytes per unit and the unit's name."""
 _BANDWIDTH: _Scale = (1.0, "MB/s")
 
 
@@ -182,7 +184,7 @@ def _range(one: Tested, scale: _Scale) -> TableCell | Missing:
 
 
 def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
-    """Returns flushed writes per second, with a row for each test."""
+    """Returns a table with the flushed writes per second of each WAL test. Returns () if there are no WAL tests."""
     rows = []
     for name, lines in parts:
         for one in (line for line in lines if line.kind == "sync"):
@@ -207,7 +209,7 @@ def _paired_ratio(a: Sequence[Record], b: Sequence[Record], test: str) -> TableC
 
 
 def details(lines: Sequence[Tested]) -> Table:
-    """Returns IOPS, latency and CPU time, with a row for each test."""
+    """Returns a row for each test with its IOPS, latencies and CPU time."""
     shown = [detail for detail in _DETAILS if any(detail[1] in one.figures for one in lines)]
     rows = []
     for one in lines:
@@ -242,8 +244,8 @@ def _latencies(parts: charts.Parts, drawn: tuple[Chart, ...] = ()) -> Section:
 
 
 def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
-    """Returns the sections of a lab. Empty if storage was not measured. `groups`: configurations with their comparable
-    trials."""
+    """Returns the sections of a lab. Returns an empty list if storage was not measured. `groups`: pairs of a
+    configuration's name and its comparable trials."""
     by_cell = [(name, tested(_summaries(records)), records) for name, records in groups]
     parts = [(name, lines) for name, lines, _ in by_cell if lines]
     if not parts:
@@ -262,8 +264,8 @@ def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
 
 def _summaries(records: Sequence[Record]) -> dict[str, Summary]:
     names = dict.fromkeys(name for record in records for name in record.metrics if name.startswith("storage_"))
-    # Metrics that only some trials have are left out, because they would describe other trials than the metrics beside
-    # them.
+    # A metric is left out unless all trials have it. Otherwise, the metrics of one row would come from different
+    # trials.
     whole = [name for name in names if all(name in one.metrics for one in records)]
     every = {name: summarise([one.metrics[name] for one in records]) for name in whole}
     return {name: one for name, one in every.items() if one}
@@ -275,8 +277,8 @@ def _named(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Ta
 
 
 def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
-    """Returns a row for each read size: CPU time from the device and from the cache, their difference, and the
-    difference per gigabyte."""
+    """Returns a row for each read size. It contains the CPU time of a read from the device and from the page cache, and
+    their difference, also per gigabyte."""
     rows = []
     for name, lines in parts:
         costs = {one.name: one for one in lines if one.kind == "cost"}
@@ -316,8 +318,8 @@ def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
 
 
 def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
-    """Returns tables of all tests that both sides have: first rates, then latencies. Returns an empty list if storage
-    was not measured."""
+    """Returns tables of the tests that both sides ran. Tables of rates come first, then tables of latencies. Returns an
+    empty list if storage was not measured."""
     rows = comparison.peaks.rows if comparison.peaks else ()
     a, b = ({one.name: one for one in tested({row.metric: getattr(row, side) for row in rows})} for side in "ab")
     if not a:
@@ -359,7 +361,8 @@ def _figure(one: Tested, scale: _Scale) -> TableCell:
 
 
 def _scale(one: Tested) -> _Scale:
-    """Returns the scale of a test. The unit of a WAL test is flushed writes per second."""
+    """Returns the unit in which a test is shown. WAL tests are shown in flushed writes per second, all others in
+    MB/s."""
     return (one.block_bytes, "count/s") if one.kind == "sync" else _BANDWIDTH
 
 

@@ -1,4 +1,4 @@
-"""Builds studies from the records or labs that a command names. The labs may be unfinished."""
+"""Builds studies from the records or labs that the user named. Labs need not be finished."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from ironbench.study.study import Study
 
 
 def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes, int]:
-    """Returns the report and its number of trials. Raises InputError if there are no records, or if labs and records
-    were mixed."""
+    """Returns the report and the number of trials in it. Raises InputError if there are no records, or if the user
+    named both labs and records."""
     store = Store(Path(results))
     labs = labs_of(selection, store)
     if labs:
@@ -41,8 +41,8 @@ def rendered(selection: Sequence[str], results: str, format: str) -> tuple[bytes
 
 
 def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
-    """Returns the studies of the lab directories in `selection`; empty if it names none. Raises InputError if a
-    directory contains no lab, or if labs and records were mixed."""
+    """Returns a study for each lab directory in `selection`. Returns an empty list if `selection` names no labs. Raises
+    InputError if a directory contains no lab, or if `selection` names both labs and records."""
     labs = directories(selection, store)
     if labs and len(labs) < len(selection):
         other = next(word for word in selection if word not in labs)
@@ -51,7 +51,7 @@ def labs_of(selection: Sequence[str], store: Store) -> list[Study]:
 
 
 def study_of(directory: LabDirectory) -> Study:
-    """Returns the study of all records that a lab contains so far."""
+    """Returns the study of a lab, computed from all its records so far."""
     return study(directory, directory.records())
 
 
@@ -67,6 +67,6 @@ def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
 
 
 def _around(directory: LabDirectory) -> list[Path]:
-    """Returns the results directory that contains the lab, because the machine's run-to-run variation may be stored
-    there."""
+    """Returns the results directory that contains the lab, where the machine's run-to-run variation may be stored.
+    Returns an empty list if the lab is stored elsewhere."""
     return [directory.path.parents[1]] if directory.path.parent.name == "labs" else []

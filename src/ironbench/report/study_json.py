@@ -1,4 +1,5 @@
-"""JSON documents of studies, with every computed value in base units, and the document that `lab run --json` prints."""
+"""JSON documents of studies, and the document that `lab run --json` prints. They contain every computed value in base
+units."""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:
-    """Returns the document that `lab run --json` prints: the fields of `run --json`, and the lab's fields under
+    """Returns the document that `lab run --json` prints. It has the fields of `run --json`, and the lab's fields in
     `lab`."""
     return encoded({**run_fields(records, store), "lab": document(study)}).decode()
 
 
 def document(study: Study) -> dict[str, Any]:
-    """Returns the fields of one study: for a lab the question first, then the answer, then the numbers."""
+    """Returns the fields of one study. The answer comes before the numbers. For a lab, the question comes first."""
     fields: dict[str, Any] = plain_value(study)
     fields |= fields.pop("details")
     fields |= {name: plain_value(getattr(study, name)) for name in ("skipped", "searched", "waterfalls", "dropped")}
@@ -44,7 +45,8 @@ def document(study: Study) -> dict[str, Any]:
 
 
 def _standing(part: SubjectResults) -> dict[str, Any] | None:
-    """Returns the comparison of a system's peak with the peak of the first system; None for the first system."""
+    """Returns the comparison between the peaks of a system and of the first system. Returns None for the first
+    system."""
     if (one := part.standing) is None:
         return None
     low, high = one.extremes or (None, None)
@@ -55,7 +57,8 @@ def _standing(part: SubjectResults) -> dict[str, Any] | None:
 
 
 def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields that only a lab has, and fields that replace those of the study."""
+    """Returns the fields that only labs have. Also returns fields with other content than the study's fields of the
+    same name."""
     return {
         "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
         "claims": _claims(study.claims),

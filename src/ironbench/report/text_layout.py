@@ -1,5 +1,5 @@
-"""Formats text in columns, and bars of characters. The output needs no colour and no terminal, so it can be logged or
-piped."""
+"""Formats tables as text in columns, and bars as characters. The output contains no colours or control sequences, so it
+can be logged or piped."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ironbench.words import clean_lines as clean_lines
 from ironbench.words import counted
 
 _NARROW = re.compile("[\x00-\u02ff\u2000-\u206f]*")
-"""Pattern of text whose characters all take one column: characters below U+0300, where combining characters start, and
-typographic spaces and dashes."""
+"""Matches text in which each character takes one column. These are the characters below U+0300, where combining
+characters start, and typographic spaces and dashes."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def table(content: Table, indent: str = "  ") -> str:
-    """Formats a table in columns: the first is aligned to the left, all others to the right."""
+    """Formats a table. The first column is aligned to the left, all others to the right."""
     rows = [tuple(clean(cell) for cell in row) for row in (content.head, *content.texts)]
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     lines = [indent + _line(row, widths) for row in rows]
@@ -32,8 +32,7 @@ def table(content: Table, indent: str = "  ") -> str:
 
 
 def answer(content: Answer, width: int = 100) -> str:
-    """Formats an answer, folded at `width`: the decision, a bullet for each point with its caveat below it, the
-    bottleneck, and general caveats."""
+    """Formats an answer, with lines of at most `width` characters. Each point is a bullet, with its caveat below it."""
     lines = [folded(content.decision.sentence, width)]
     for point in content.points:
         lines.append(folded(" ".join(filter(None, (point.name, point.text))), width, "  - ", "    "))
@@ -43,8 +42,8 @@ def answer(content: Answer, width: int = 100) -> str:
 
 
 def section(part: Section, brief: bool = False, width: int | None = None) -> list[str]:
-    """Formats a section. Charts are shown as their tables. `brief`: whether to leave out charts if there are tables.
-    `width`: columns of the terminal."""
+    """Formats a section as blocks of text. Instead of a chart, its table is shown. `brief`: whether to leave out charts
+    if the section has other tables. `width`: width of the terminal in characters."""
     tables = part.tables_at(Depth.EVERYWHERE)
     blocks = []
     for chart in [] if brief and tables else part.charts_at(Depth.EVERYWHERE):
@@ -77,7 +76,7 @@ def bullets(title: str, rows: Sequence[str]) -> str:
 
 
 def facts(content: Table, indent: str = "  ") -> str:
-    """Formats a table of words: all columns are aligned to the left."""
+    """Formats a table of words. All columns are aligned to the left."""
     rows = [tuple(clean(cell) for cell in row) for row in content.texts]
     widths = [max(map(width_of, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
@@ -109,13 +108,13 @@ def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
 
 
 def left(text: str, width: int) -> str:
-    """Pads `text` at its end with spaces to `width` columns."""
+    """Appends spaces to `text`, so that it takes `width` columns."""
     return text + " " * (width - width_of(text))
 
 
 def width_of(text: str) -> int:
-    """Returns the number of columns of a text on a terminal. East Asian wide characters take two columns, combining
-    characters none."""
+    """Returns the number of columns that a text takes on a terminal. East Asian wide characters take two columns, and
+    combining characters take none."""
     if text.isascii() or _NARROW.fullmatch(text):
         return len(text)
     return sum(
@@ -125,7 +124,7 @@ def width_of(text: str) -> int:
 
 _GAP = "  "
 _PROSE = 24
-"""Minimum width of folded prose. If the other columns leave less room, prose starts on a separate line."""
+"""Minimum width of a column of sentences. If the other columns leave less room, the sentence is on separate lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +133,9 @@ class Column:
     cells: tuple[Content, ...]
     right: bool = False
     rank: int = 0
-    """Rank that determines what a narrow terminal shows: columns with rank 0 are always shown, columns with the highest
-    rank are left out first."""
+    """A narrow terminal leaves out the column with the highest rank first. It never leaves out a column with rank 0."""
     prose: bool = False
-    """Whether the column contains sentences, which are folded if too long. Allowed only for the last column."""
+    """Whether the column contains sentences. Long sentences are wrapped. Only the last column may contain sentences."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -150,7 +148,7 @@ class Column:
 
 
 def columns(content: Table) -> list[Column]:
-    """Returns the columns of a table with their ranks. Columns that contain a number are aligned to the right."""
+    """Converts a table to columns. Columns that contain a number are aligned to the right."""
     found = []
     for place, (head, rank) in enumerate(zip(content.head, content.ranks, strict=True)):
         cells = tuple(row[place] for row in content.rows)
@@ -162,8 +160,8 @@ def columns(content: Table) -> list[Column]:
 
 
 def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str, ...]]:
-    """Returns the table in at most `width` columns of the terminal (None: unlimited), and the heads of columns that
-    were left out."""
+    """Formats a table with lines of at most `width` characters, or of any length if `width` is None. Returns the text,
+    and the heads of the columns that were left out."""
     kept = [_cleaned(column) for column in columns]
     out: list[str] = []
     while width is not None and _needed(kept) > width and any(column.rank for column in kept):
@@ -176,8 +174,8 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[str, tuple[str
 
 
 def _filled(column: Column) -> list[str]:
-    """Returns head and cells padded to the same width. Computes each width only once, because a column may have ten
-    thousand cells."""
+    """Pads the head and all cells to the same width. Each cell's width is computed only once, because a column may have
+    ten thousand cells."""
     cells = column.lines
     widths = list(map(width_of, cells))
     widest = max(widths)

@@ -1,8 +1,9 @@
-"""Colours and fonts of charts. Specifications name colours by token (`@ink`), so that one specification serves both
-themes.
+"""Colours and fonts of charts. A specification contains names of colours such as `@ink` instead of the colours, so that
+it works with the light and the dark theme.
 
-System colours follow Okabe & Ito's palette for colour-blind readers, darkened for contrast on white and lightened on
-black. Systems also differ by mark, so that a chart can be read without colours.
+The colours of systems are based on Okabe and Ito's palette for colour-blind readers. They are darker in the light theme
+and lighter in the dark theme, for contrast with the background. Systems also have different marks, so that charts can
+be read without colours.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ IMAGE_FONT = "Liberation Sans, DejaVu Sans, Noto Sans, Helvetica, Arial, sans-se
 SYSTEMS = 8
 MARKS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "triangle-right")
 _PATHS = {"stroke": "M-1,-.35H1V.35H-1Z", "tick": "M-.2,-1H.2V1H-.2Z"}
-"""SVG paths of marks for which Vega has no filled symbol. Vega lacks `tick`, and its `stroke` is a line that is
+"""SVG paths of marks for which Vega has no filled symbol. Vega has no `tick`. Its `stroke` is a line, which is
 invisible without a stroke colour."""
 STATUS_SIGNS = {
     Status.OK: "●",
@@ -27,7 +28,7 @@ STATUS_SIGNS = {
     Status.FAILED: "×",
     Status.CUT_SHORT: "×",
 }
-"""Signs of trials in charts and on pages, by status."""
+"""The sign for each status of a trial, in charts and on pages."""
 LIGHT = {
     "ink": "#1c1f24", "muted": "#5d646e", "grid": "#e6e8eb", "rule": "#c3c8ce", "paper": "#ffffff", "warn": "#b45309",
     "s0": "#0067a5", "s1": "#c8500a", "s2": "#00805e", "s3": "#a8508b", "s4": "#8a6d00", "s5": "#3d8fbf",
@@ -45,7 +46,8 @@ DARK = {
 
 
 def config(font: str = FONT) -> dict[str, Any]:
-    """Returns Vega's configuration: only a horizontal grid, no frame, and text in the page's typeface."""
+    """Returns Vega's configuration. Charts have horizontal grid lines only, no frame, and text in the page's
+    typeface."""
     axis = {
         "labelColor": "@muted", "titleColor": "@muted", "tickColor": "@rule", "domainColor": "@rule",
         "gridColor": "@grid", "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal",
@@ -65,7 +67,8 @@ def config(font: str = FONT) -> dict[str, Any]:
 
 
 def legend() -> dict[str, Any]:
-    """Returns the configuration of Vega's legends for pictures; HTML pages have their own legends, which wrap."""
+    """Returns the configuration of the legends that Vega draws in pictures. HTML pages do not use Vega's legends,
+    because these cannot wrap."""
     return {
         "orient": "top", "title": None, "labelColor": "@ink", "labelFontSize": 13, "symbolSize": 90, "offset": 8,
         "symbolStrokeWidth": 2, "columnPadding": 18, "columns": 4,
@@ -82,12 +85,12 @@ def system_marks(names: list[str]) -> dict[str, Any]:
 
 
 def symbols(marks: Iterable[str]) -> list[str]:
-    """Returns names or paths of symbols that Vega can draw."""
+    """Returns a symbol that Vega can draw for each mark: its name or an SVG path."""
     return [_PATHS.get(mark, mark) for mark in marks]
 
 
 def coloured(specification: dict[str, Any], tokens: dict[str, str]) -> dict[str, Any]:
-    """Replaces every string that consists of an `@token` by the token's colour."""
+    """Returns the specification with its tokens, such as `@ink`, replaced by their colours."""
 
     def walk(value: Any) -> Any:
         if isinstance(value, dict):

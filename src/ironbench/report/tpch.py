@@ -1,5 +1,5 @@
-"""Results of the TPC-H-derived workload: its metrics (power, throughput), and the times of tests, refresh functions and
-queries."""
+"""Results of the TPC-H-derived workload. These are the metrics power and throughput, and the times of tests, refresh
+functions and queries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _RANGES = " Parentheses contain the range of all trials."
 
 
 def figures(part: SubjectResults) -> dict[str, str]:
-    """Returns the metrics of the figures of merit (power, throughput, composite) by name. The workload's main metrics
+    """Maps the names of the benchmark's figures (power, throughput, composite) to metrics. The workload's main metrics
     come first."""
     metrics = [f"{name}{suffix}" for suffix in ("", "_unrounded") for name in _WORDS]
     leads = leading(part.subject.records[0])
@@ -58,8 +58,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _sentence(part: SubjectResults) -> str:
-    """States the result: `reaches power 2,880, throughput 3,960 queries/h × SF, unrounded; answers a query in 12.1 ms
-    …`."""
+    """Returns a text that continues the name of a system: `reaches power 2,880, throughput 3,960 queries/h × SF,
+    unrounded; answers a query in 12.1 ms …`."""
     metrics, leads = part.metrics, leading(part.subject.records[0])
     merits = [metric for metric in leads if metric in metrics and _stem(metric) in _WORDS]
     texts = [", ".join(f"{_WORDS[_stem(metric)]} {_bare(metrics[metric], unit_of(metric))}" for metric in merits)]
@@ -87,7 +87,7 @@ def _how(metric: str) -> str:
 
 
 def _bare(summary: Summary, unit: str) -> str:
-    """Formats a value without its unit, which the sentence names once for all values."""
+    """Formats a value without its unit, because the sentence names the unit only once, after the last value."""
     return shown(replace(with_range(summary, unit), bare=True))
 
 
@@ -106,7 +106,7 @@ def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]
 
 
 def table(study: Study) -> Table:
-    """Returns a row for each figure and a column for each system, with ratios to the first system."""
+    """Returns a row for each figure, with the value of each system, and its ratio to the first system."""
     names = [part.name for part in study.parts]
     head = ("", *names, *(f"{name} / {names[0]}" for name in names[1:]))
     return Table(head, tuple(_rows(study.parts)), numbers=True)
@@ -128,7 +128,8 @@ def _rows(parts: Sequence[SubjectResults]) -> list[Row]:
 
 
 def queries(part: SubjectResults) -> Table:
-    """Returns the query times of one system, and the planning times that are part of them, if known."""
+    """Returns a row for each query of one system, with the query's time. If planning times are known, they are in a
+    second column. They are part of the query time."""
     metrics = part.metrics
     names = sorted(part_of(name) for name in metrics if base_name(name) == "query_time_s")
     columns = [("time", "query_time_s")]
@@ -142,14 +143,14 @@ def queries(part: SubjectResults) -> Table:
 
 
 def _planning(study: Study) -> Iterator[str]:
-    """Names each engine that does not report planning times."""
+    """Yields a sentence for each engine that does not report planning times."""
     for name in dict.fromkeys(part.subject.records[0].system.engine for part in study.parts):
         if not engines.get(name).can("plan times"):
             yield f"{name} does not report planning times."
 
 
 def _answers(study: Study) -> Iterator[str]:
-    """States whether the answers were checked, and if not, why."""
+    """States whether the queries' answers were checked, or why they were not."""
     for part in study.parts:
         trials_by_note = Counter(record.answers for record in part.subject.records)
         for found, trials in trials_by_note.items():
@@ -161,7 +162,8 @@ def _answers(study: Study) -> Iterator[str]:
 
 
 def sections(study: Study) -> list[Section]:
-    """Returns the figures, and then the queries: charts for several systems, a table for a single system."""
+    """Returns a section with the figures and a section with the queries. The queries of several systems are shown as
+    charts, and those of a single system as a table."""
     alone = (("", queries(study.parts[0])),) if len(study.parts) == 1 else against_trend_tables(study.details.against)
     merits = (("", table(study)),)
     several = any(summary.n > 1 for part in study.parts for summary in part.metrics.values())

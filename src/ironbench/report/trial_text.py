@@ -1,4 +1,4 @@
-"""Shows one or several trials on the terminal, with status and warnings before the numbers."""
+"""Formats one or several trials for the terminal. Status and warnings come before the numbers."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _MAIN = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_
 
 
 def several(records: Sequence[Record], width: int | None) -> str:
-    """Formats a row for each trial, caveats, and a hint on which commands show more. `width`: columns of the
-    terminal."""
+    """Formats a table with a row for each trial. Caveats and a hint on commands that show more are also included.
+    `width`: width of the terminal in characters."""
     first = records[0]
     blocks = [f"{text_layout.clean(first.system.label)}: {text_layout.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
@@ -58,8 +58,8 @@ def several(records: Sequence[Record], width: int | None) -> str:
 
 
 def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], everything: bool = False) -> str:
-    """Formats a trial with the facts of its machine (`machine_facts`) and engine. `everything`: whether to show
-    settings at their default."""
+    """Formats a single trial. `machine`: the facts about its machine that `machine_facts` returns. `engine`: the facts
+    about its engine. `everything`: whether to include settings with default values."""
     head = [
         record.id,
         f"{record.system.label}: {work_name(record.choice)}, {record.cell.name}",
@@ -75,7 +75,8 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
         **settings,
         **machine,
     }
-    # An option that applies only to the other kind of loop (open or closed) had no effect.
+    # `arrivals` has an effect only in an open loop, and `think_time_s` only in a closed loop. The other one is left
+    # out.
     facts.pop("load.arrivals" if record.cell.load.rate is None else "load.think_time_s", None)
     blocks = [
         "\n".join(map(text_layout.clean, head)),
@@ -94,16 +95,16 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
 
 
 def _place(record: Record) -> str:
-    """Describes a trial, for example as `lab trial of block 2` or `confirmation trial 1`. A trial of a sweep is called
-    only `trial 1`, because a sweep may have only one configuration."""
+    """Describes a trial, for example as `lab trial of block 2` or `confirmation trial 1`. A trial of a sweep is only
+    called `trial 1`. The word sweep would be wrong if only one configuration was measured."""
     if record.purpose == Purpose.LAB:
         return f"lab trial of block {record.block + 1}"
     return f"{'trial' if record.purpose == Purpose.SWEEP else f'{record.purpose} trial'} {record.block + 1}"
 
 
 def _metrics(record: Record) -> str:
-    """Formats metrics in the order of the metric reference. Metrics of a part, such as `name{part}`, follow the metric
-    `name`."""
+    """Formats metrics in the order of the metric reference. A metric of a part, such as `name{part}`, follows the
+    metric `name`."""
     order = {name: place for place, name in enumerate(metrics())}
     names = sorted(record.metrics, key=lambda name: (order.get(base_name(name), len(order)), name))
     rows = tuple((name + _ARROWS.get(better(name), ""), _value(record, name)) for name in names)

@@ -15,10 +15,10 @@ _NAMES = {
 
 
 def wait_class(part: str) -> str:
-    """Returns the name of a wait class (`observer.PARTS`): `log flush` is shown as `WAL`."""
+    """Returns the name of a wait class in reports, such as `WAL` for `log flush`. `part`: one of `observer.PARTS`."""
     return _NAMES.get(part, part)
 
 
 def device_role(words: str) -> str:
-    """Returns the name of a role, or of a kind of I/O: `log flush` is shown as `WAL flush`."""
+    """Returns the name of a device's role or of a kind of I/O in reports, such as `WAL flush` for `log flush`."""
     return " ".join("WAL" if word == "log" else word for word in words.split(" "))
