@@ -18,7 +18,7 @@ pub struct Analysis {
     pub writes: bool,
     pub control: Control,
     pub obstacle: Option<Obstacle>,
-    /// Highest number of a parameter in the text.
+    /// Highest parameter number in the text.
     pub parameters: usize,
     /// Numbers of the parameters whose values masking does not change.
     pub unmasked: Vec<usize>,
@@ -39,8 +39,8 @@ impl Analysis {
         let Statement { template, verb, writes, control, obstacle, parameters } = Statement::in_dialect(text, dialect);
         let decoded = String::from_utf8_lossy(harmless.as_deref().unwrap_or(text));
         let obstacle = match obstacle {
-            // U+FFFD means that the text was not valid UTF-8. The reader of JSON logs and the conversion above use it
-            // as a replacement.
+            // The conversion above and the reader of JSON logs replace invalid bytes with U+FFFD. This character
+            // therefore means that the text was not valid UTF-8.
             _ if decoded.contains(char::REPLACEMENT_CHARACTER) => Some(Obstacle::Encoding),
             None if harmless.is_some() => Some(Obstacle::Password),
             known => known,

@@ -8,7 +8,8 @@ use memchr::memchr;
 
 use crate::entry::{Clock, Entry, Severity, decimal, session_id, virtual_transaction};
 
-/// Possible numbers of columns: before application_name (9.0), backend_type (13), leader_pid and query_id (14).
+/// Possible numbers of columns. The first versions of the format had 22. PostgreSQL 9.0 added application_name, 13
+/// added backend_type, and 14 added leader_pid and query_id.
 const COLUMNS: Range<usize> = 22..27;
 
 mod column {
@@ -72,7 +73,8 @@ impl Record {
         }
     }
 
-    /// Whether the fields are those of a log entry.
+    /// Whether the record looks like a log entry: it has a known number of columns, and a valid time, session ID and
+    /// line number.
     pub fn is_entry(&self, bytes: &[u8], clock: &mut Clock) -> bool {
         let raw = |column: usize| &bytes[self.fields[column].0.clone()];
         COLUMNS.contains(&self.fields.len())
@@ -81,7 +83,7 @@ impl Record {
             && decimal(raw(column::LINE)).is_some()
     }
 
-    /// Returns the entry in the fields, and its number in the session. Returns None if the record is not a log entry.
+    /// Returns the entry, and its number within the session. Returns None if the record is not a log entry.
     pub fn entry<'a>(&self, bytes: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, u32)> {
         if !COLUMNS.contains(&self.fields.len()) {
             return None;
@@ -117,7 +119,7 @@ fn quoted(bytes: &[u8], start: usize) -> Option<(usize, bool)> {
     let (mut at, mut doubled) = (start, false);
     loop {
         at += memchr(b'"', &bytes[at..])?;
-        // At the end of the bytes, it is unknown whether a second quote follows.
+        // If the bytes end here, a second quote may still follow, so the end of the field is not known yet.
         if *bytes.get(at + 1)? != b'"' {
             return Some((at, doubled));
         }

@@ -7,24 +7,26 @@ use std::borrow::Cow;
 pub struct Entry<'a> {
     /// Time of the entry in microseconds since 1970.
     pub at_us: i64,
-    /// Number that identifies the session within the log. It comes from start time and process ID if both are known,
-    /// otherwise from the process ID.
+    /// Number that identifies the session within the log. It is derived from the session's start time and process ID.
+    /// If the log does not contain the start time, the number is derived from the process ID alone.
     pub session: u64,
-    /// Whether the session's start is part of `session`. Otherwise another session may get the same process ID later.
+    /// Whether `session` is derived from the start time. If not, a later session with the same process ID has the same
+    /// number.
     pub has_start: bool,
     pub user: Cow<'a, [u8]>,
     pub database: Cow<'a, [u8]>,
     pub application: Cow<'a, [u8]>,
-    /// The state of the session as `ps` shows it, such as `idle in transaction`; empty if the log does not contain it.
+    /// The state of the session as `ps` shows it, such as `idle in transaction`. It is empty if the log does not
+    /// contain it.
     pub state: Cow<'a, [u8]>,
-    /// The virtual transaction; 0 if there is none.
+    /// The virtual transaction, or 0 if there is none.
     pub transaction: u64,
     pub severity: Severity,
     pub sqlstate: Cow<'a, [u8]>,
     pub message: Cow<'a, [u8]>,
     pub detail: Cow<'a, [u8]>,
     pub context: Cow<'a, [u8]>,
-    /// The statement that caused the error; empty for other entries.
+    /// The statement that caused the error. It is empty if the entry is not an error.
     pub statement: Cow<'a, [u8]>,
 }
 
@@ -50,7 +52,8 @@ impl Severity {
     }
 }
 
-/// Parses a session ID (`%c` of `log_line_prefix`), which is start time and process ID in hexadecimal.
+/// Parses a session ID (`%c` of `log_line_prefix`), which consists of the session's start time and process ID in
+/// hexadecimal.
 pub fn session_id(text: &[u8]) -> Option<u64> {
     let dot = memchr::memchr(b'.', text)?;
     let (start, process) = (hexadecimal(&text[..dot])?, hexadecimal(&text[dot + 1..])?);
@@ -79,7 +82,7 @@ fn hexadecimal(text: &[u8]) -> Option<u64> {
     text.iter().try_fold(0, |sum: u64, byte| char::from(*byte).to_digit(16).map(|digit| sum << 4 | u64::from(digit)))
 }
 
-/// Parses times such as `2026-11-28 17:51:00.426 CET`. Keeps the last date and zone, which seldom change.
+/// Parses times such as `2026-11-28 17:51:00.426 CET`. Caches the last date and time zone, because they seldom change.
 #[derive(Debug, Default)]
 pub struct Clock {
     date: [u8; 10],
@@ -134,7 +137,7 @@ impl Clock {
     }
 }
 
-/// Returns the seconds that a zone is ahead of UTC.
+/// Returns the number of seconds by which a time zone is ahead of UTC.
 fn offset_s(zone: &str) -> Option<i64> {
     const HOURS: &[(&str, i64)] = &[
         ("", 0),
@@ -187,8 +190,8 @@ fn offset_s(zone: &str) -> Option<i64> {
     Some(if zone.starts_with('-') { -60 * minutes } else { 60 * minutes })
 }
 
-/// Returns the days since 1970 of a date such as `2026-11-28` (Howard Hinnant, "chrono-Compatible Low-Level Date
-/// Algorithms").
+/// Returns the number of days from 1970-01-01 to a date such as `2026-11-28` (Howard Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms").
 fn days(date: &[u8]) -> Option<i64> {
     if date[4] != b'-' || date[7] != b'-' {
         return None;

@@ -57,7 +57,8 @@ impl Buffer {
         debug_assert!(self.start <= self.end);
     }
 
-    /// Reads more bytes. Returns false at the end of the file, and if the unread bytes are longer than any entry.
+    /// Reads more bytes. Returns false at the end of the file. Also returns false if `LONGEST` bytes are unread,
+    /// because no entry is that long.
     pub fn read_more(&mut self) -> io::Result<bool> {
         if self.is_complete || self.unread().len() >= LONGEST {
             return Ok(false);

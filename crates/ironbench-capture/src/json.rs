@@ -38,7 +38,7 @@ struct Line<'a> {
     statement: Cow<'a, str>,
 }
 
-/// Returns the entry and its number in the session, or None if the line is not an entry of a log.
+/// Returns the entry, and its number within the session. Returns None if the line is not a log entry.
 pub fn entry<'a>(line: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, u32)> {
     let line: Line<'a> = serde_json::from_slice(line).ok()?;
     let text = |text: Cow<'a, str>| match text {

@@ -1,5 +1,5 @@
-//! Reads production work from a server's logs or from a proxy. Entries are joined into statements, the statements are
-//! assigned to sessions and transactions, and each statement becomes a row of a capture.
+//! Captures the work of a production server, from its logs or through a proxy. Log entries are joined into statements.
+//! Each statement is assigned to a session and a transaction, and becomes a row of the capture.
 
 mod analysis;
 mod csv;

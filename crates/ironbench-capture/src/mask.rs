@@ -1,9 +1,10 @@
 //! Replaces literals and parameters with other values of the same type, length and character classes.
 //!
-//! Each replacement is a permutation of the values of its kind under a key. Equal values stay equal and different
-//! values stay different, so that statements that shared a value still share one. The key is drawn for one capture and
-//! never stored. The permutation is a Feistel network over the characters of a value, with SipHash-2-4 (Aumasson and
-//! Bernstein, 2012) as its keyed function. Format-preserving encryption in NIST SP 800-38G works the same way.
+//! Masking permutes all values of a kind, for example all numbers with four digits. A random key selects the
+//! permutation. It is drawn for each capture and never stored. Equal values stay equal, and different values stay
+//! different. Statements that used the same value before masking therefore use the same value after it. The permutation
+//! is a Feistel network over the characters of a value, with SipHash-2-4 (Aumasson and Bernstein, 2012) as its keyed
+//! function. Format-preserving encryption in NIST SP 800-38G works the same way.
 
 use std::fs::File;
 use std::hash::Hasher;
@@ -28,7 +29,7 @@ impl Mask {
         Ok(Self { key })
     }
 
-    /// Masks a value that is written in the notation of logged parameters.
+    /// Masks the value of a parameter, written as in a log.
     pub fn value(&self, value: &str) -> String {
         if is_kept(value) {
             return value.to_owned();
@@ -61,8 +62,8 @@ impl Mask {
         Some(format!("{sign}{}{fraction}{exponent}", self.whole(whole)))
     }
 
-    /// Masks a whole number by a permutation of the numbers with as many digits. Values that fit a smallint, integer or
-    /// bigint still fit it.
+    /// Masks a whole number by a permutation of the numbers with the same number of digits. A value that fits into a
+    /// smallint, integer or bigint still does after masking.
     fn whole(&self, digits: &str) -> String {
         let Ok(value) = digits.parse::<u64>() else { return self.digits(digits) };
         if digits.len() > 1 && digits.starts_with('0') || value == 0 {
@@ -402,8 +403,8 @@ fn dollar_quoted(text: &str) -> (&str, &str, &str) {
     rest.strip_suffix(open).map_or((open, rest, ""), |body| (open, body, open))
 }
 
-/// Whether masking keeps the value because it reveals nothing about the data. Such values are truth values, NULL,
-/// intervals, and the empty text.
+/// Whether masking keeps the value, because it reveals nothing about the data. Such values are booleans, NULL,
+/// intervals, and the empty string.
 fn is_kept(value: &str) -> bool {
     const WORDS: &[&str] = &[
         "",
@@ -504,7 +505,7 @@ const SHAPING: &[&str] = &["limit", "offset", "first", "next", "interval", "zone
 const SETTING: &[&str] = &["set", "reset", "show", "discard", "begin", "start", "savepoint", "release", "rollback"];
 const SCHEMA: &[&str] = &["create", "alter", "drop", "grant", "revoke", "truncate", "vacuum", "analyze", "reindex"];
 
-/// The position of a literal in its statement, which determines whether the literal keeps its value.
+/// What precedes a literal in its statement. This determines whether masking keeps the literal.
 #[derive(Default)]
 struct Context {
     first: String,
@@ -518,7 +519,7 @@ struct Context {
 }
 
 impl Context {
-    /// Whether this literal or parameter keeps its value.
+    /// Whether masking keeps this literal or parameter.
     fn keeps(&self, text: &str, token: &Token) -> bool {
         let follows = text[token.at.end..].trim_start();
         let is_name = follows.strip_prefix("::").is_some_and(|kind| {

@@ -1,4 +1,4 @@
-//! Parses the messages about statements, in English (`postgres.c` of PostgreSQL: `exec_simple_query` and its
+//! Parses the English log messages about statements (`postgres.c` of PostgreSQL: `exec_simple_query` and its
 //! neighbours).
 
 use std::ops::Range;
@@ -26,7 +26,7 @@ pub enum Message<'a> {
         duration_us: Option<u64>,
         fetches: bool,
     },
-    /// The duration of the statement that was logged before.
+    /// The duration of the statement in the preceding entry of the session.
     Duration(u64),
     /// The beginning of a session. If connections are logged, it is the session's first entry.
     Connected,
@@ -77,8 +77,8 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Splits `NAME/PORTAL: STATEMENT` into the name of the prepared statement (empty for the unnamed statement) and the
-/// text.
+/// Splits `NAME/PORTAL: STATEMENT` into the name of the prepared statement and the text. The unnamed statement has an
+/// empty name.
 fn named(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = memmem::find(text, b": ")?;
     let name = &text[..end];
@@ -96,8 +96,8 @@ fn microseconds(text: &[u8]) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1000)?.checked_add(micros)
 }
 
-/// Returns where the list of parameters starts. The list is in a DETAIL (`Parameters: $1 = …`, in version 18 also in
-/// lower case), or in the CONTEXT of an error (`unnamed portal with parameters: $1 = …`).
+/// Returns the list of parameters and everything after it. The list is in a DETAIL (`Parameters: $1 = …`, in version 18
+/// also in lower case), or in the CONTEXT of an error (`unnamed portal with parameters: $1 = …`).
 pub fn parameters(text: &[u8]) -> Option<&[u8]> {
     let is_detail = text.len() > 12 && text[..12].eq_ignore_ascii_case(b"parameters: ");
     let start = if is_detail { 12 } else { memmem::find(text, b"with parameters: ")? + 17 };
@@ -107,7 +107,7 @@ pub fn parameters(text: &[u8]) -> Option<&[u8]> {
 /// A value in a list of parameters: its range, and whether it contains doubled quotes. None stands for NULL.
 pub type Value = Option<(Range<usize>, bool)>;
 
-/// Splits `$1 = '9', $2 = NULL`. Returns false if the list is damaged.
+/// Splits a list such as `$1 = '9', $2 = NULL`. Returns false if the list is damaged.
 pub fn split_parameters(list: &[u8], values: &mut Vec<Value>) -> bool {
     values.clear();
     let mut at = 0;
@@ -139,7 +139,7 @@ pub fn split_parameters(list: &[u8], values: &mut Vec<Value>) -> bool {
         match &list[at..] {
             [] => return true,
             [b',', b' ', b'$', ..] => at += 2,
-            // The context of an error continues after its parameters.
+            // In the context of an error, other text may follow the parameters.
             [b'\n', ..] => return true,
             _ => return false,
         }

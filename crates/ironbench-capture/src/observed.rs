@@ -26,7 +26,7 @@ pub struct Observed {
     /// Time at which the proxy received the statement, in microseconds since 1970.
     pub at_us: i64,
     pub text: Arc<[u8]>,
-    /// Name of the prepared statement, empty for the unnamed one; None for the simple protocol.
+    /// Name of the prepared statement. It is empty for the unnamed statement, and None for the simple protocol.
     pub prepared: Option<Arc<[u8]>>,
     pub values: Vec<Option<Vec<u8>>>,
     pub duration_us: u64,
@@ -35,11 +35,12 @@ pub struct Observed {
     /// SQLSTATE of the error that ended the statement.
     pub error: Option<[u8; 5]>,
     pub obstacle: Option<Obstacle>,
-    /// Number of the session's request: a query of the simple protocol, or everything up to a Sync.
+    /// Number of the request within the session. A request is a query of the simple protocol, or all messages up to a
+    /// Sync.
     pub request: u32,
     /// Whether a transaction block was open before the request.
     pub in_block: bool,
-    /// For the last statement of a request: whether a transaction block is open after it.
+    /// Whether a transaction block is open after the request. Only the last statement of the request has this value.
     pub leaves_block: Option<bool>,
     /// Whether statements of the session before this one are missing.
     pub after_gap: bool,
@@ -59,7 +60,8 @@ impl Event {
         match self {
             Self::Ended(_) => 16,
             Self::Statement(one) => {
-                // Texts of prepared statements are shared, but may have no other owner left.
+                // The text of a prepared statement is shared. Its size still counts, because this may be the last
+                // reference to it.
                 let values: usize = one.values.iter().flatten().map(|value| value.len() + 24).sum();
                 size_of::<Observed>() + one.text.len() + values
             }
@@ -69,7 +71,7 @@ impl Event {
 
 #[derive(Debug, Default)]
 struct Session {
-    /// Number of the current transaction; 0 if there is none.
+    /// Number of the current transaction, or 0 if there is none.
     transaction: u64,
     in_block: bool,
     request: u32,
@@ -82,7 +84,8 @@ pub struct Collector {
     builder: Builder,
     sessions: HashMap<u32, Session>,
     transactions: u64,
-    /// Number of transactions before the current batch, and before the first of the batches that were lost last.
+    /// Number of transactions before the current batch. The next field is the number before the first of the batches
+    /// that were lost in a row.
     before_batch: u64,
     before_loss: Option<u64>,
     was_lost: bool,
@@ -108,7 +111,7 @@ impl Collector {
         self.builder.is_full()
     }
 
-    /// Returns the statements collected since the last call; None if there are none.
+    /// Returns the statements collected since the last call. Returns None if there are none.
     pub fn batch(&mut self) -> Option<RecordBatch> {
         if !std::mem::take(&mut self.was_lost) {
             self.before_loss = None;
@@ -116,8 +119,8 @@ impl Collector {
         self.builder.batch()
     }
 
-    /// Notes that the last batch could not be stored, before further statements are added. Returns the transactions of
-    /// which an earlier batch contains statements; they are incomplete.
+    /// Notes that the last batch could not be stored. Must be called before further statements are added. Returns the
+    /// transactions that are incomplete, because an earlier batch contains some of their statements.
     pub fn lose(&mut self, batch: &RecordBatch) -> Vec<u64> {
         self.was_lost = true;
         let before = *self.before_loss.get_or_insert(self.before_batch);
@@ -146,8 +149,8 @@ impl Collector {
         let analysis = self.builder.analyse(&one.text);
         let session = self.sessions.entry(one.session).or_default();
         let mut obstacle = one.obstacle;
-        // What happened in a gap is not known, so the transactions on both sides of it count as one incomplete
-        // transaction.
+        // The missing statements may have ended a transaction or not. The transactions before and after the gap are
+        // therefore counted as one incomplete transaction.
         let is_cut = one.after_gap && (session.in_block || one.in_block);
         if is_cut {
             session.in_block = true;

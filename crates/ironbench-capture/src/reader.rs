@@ -46,7 +46,7 @@ pub struct Damage {
 /// The result of reading an entry.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub enum Next<'a> {
-    /// An entry and its number in the session; 0 if the log does not number entries.
+    /// An entry, and its number within the session. The number is 0 if the log does not number entries.
     Entry(Entry<'a>, u32),
     Unreadable,
     End,
@@ -91,7 +91,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Recognises the format by the first lines, because rotation or an editor may have cut the first entry.
+    /// Recognises the format by several lines, because rotation or an editor may have cut the first entry.
     fn recognised(&self) -> Result<Format> {
         let bytes = self.buffer.unread();
         for line in bytes.split_inclusive(|byte| *byte == b'\n').take(1000) {
@@ -146,7 +146,7 @@ impl Reader {
         Ok(found.map_or(Next::Unreadable, |(entry, number)| Next::Entry(entry, number)))
     }
 
-    /// Moves to the next entry that can be read. Returns its length, or None at the end.
+    /// Moves to the next entry that can be read, and returns its length. Returns None at the end of the file.
     fn advance(&mut self) -> Result<Option<usize>> {
         self.buffer.consume(std::mem::take(&mut self.returned));
         loop {
@@ -167,7 +167,8 @@ impl Reader {
                     if rest.is_empty() {
                         return Ok(None);
                     }
-                    // A quote may be missing, so reading continues after the line, unless it is the last line.
+                    // A missing quote may have merged this entry with all others after it. Therefore only the first
+                    // line is skipped. If there is no further line, the file is truncated.
                     match memchr::memchr(b'\n', rest) {
                         Some(end) => {
                             self.damage.unreadable += 1;

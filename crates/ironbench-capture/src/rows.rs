@@ -32,7 +32,7 @@ use crate::stderr::Prefix;
 const ROWS: usize = 8192;
 const BYTES: usize = 1 << 24;
 
-/// Observations made while reading, for the notes of the capture.
+/// What was noticed while reading. The notes of the capture contain it.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub files: usize,
@@ -50,7 +50,7 @@ pub struct Summary {
     pub unreadable: u64,
     pub truncated: u64,
     pub unknown_zones: Vec<String>,
-    /// Length at which the server may have cut parameters; 0 if no parameter seems to be cut.
+    /// Length at which the server seems to have cut parameters, or 0 if no parameter seems to be cut.
     pub cut_at: usize,
 }
 
@@ -93,7 +93,7 @@ impl Statements {
 }
 
 /// Opens the files, and orders them by the time of their first entries. A directory may contain other files, or the
-/// same log in several formats. Only the format with the most information is read.
+/// same log in several formats. Of several formats, only the one with the most information is read.
 ///
 /// # Errors
 /// Input: a named file cannot be read, has no known format, or has another format than the other files.
@@ -139,8 +139,8 @@ struct Examined {
     first_us: i64,
 }
 
-/// Recognises a file's format and reads the time of its first entry. The file is opened again when its turn comes,
-/// because there may be more files than a process may open.
+/// Recognises a file's format and reads the time of its first entry. Closes the file afterwards, because there may be
+/// more files than a process may keep open.
 fn examined(file: &LogFile, prefix: Option<&Prefix>) -> Result<Examined> {
     let mut reader = Reader::open(&file.path, prefix, &Arc::default())?;
     let first_us = loop {
@@ -176,7 +176,7 @@ impl Rows {
                 self.current = Some(Reader::open(&path, self.prefix.as_ref(), &self.progress.bytes)?);
             }
             let Some(reader) = &mut self.current else { break };
-            // Several entries are read at a time, so that the cost of the checks above is negligible.
+            // Many entries are read between two checks for a stop, so that the checks cost little.
             let mut ended = false;
             for _ in 0..256 {
                 match reader.next()? {
@@ -303,8 +303,8 @@ pub(crate) struct Builder {
     writes: BooleanBuilder,
     obstacles: StringBuilder,
     row_counts: Int64Builder,
-    /// Length of the longest parameter that does not end with "...". `dotted` contains the lengths of the shortest and
-    /// the longest parameter that does, without the dots.
+    /// Length of the longest parameter that does not end with "...". The field `dotted` is about the parameters that
+    /// end with "...". It contains the length of the shortest and of the longest of them, without the dots.
     longest: usize,
     dotted: Option<(usize, usize)>,
 }
@@ -375,8 +375,8 @@ impl Builder {
         Some(RecordBatch::try_new(schema(), columns).expect("every column has each row"))
     }
 
-    /// Appends the parameters of a statement. Returns whether the statement's text refers to the same number of
-    /// parameters.
+    /// Appends the parameters of a statement. Returns whether there is a value for every parameter in the statement's
+    /// text.
     fn parameters(&mut self, executed: &Executed) -> std::result::Result<bool, Obstacle> {
         if executed.prepared.is_none() {
             self.parameters.append_null();
@@ -433,8 +433,8 @@ impl Builder {
         hidden.map(|_| Obstacle::Password)
     }
 
-    /// Notes the length of a value. `log_parameter_max_length` cuts values and appends three dots, but a value that is
-    /// not cut may also end with three dots.
+    /// Notes the length of a value. With `log_parameter_max_length`, the server cuts longer values and appends three
+    /// dots. A value that ends with three dots may also be complete.
     fn note_length(&mut self, value: &[u8]) {
         if let Some(cut) = value.strip_suffix(b"...") {
             let (low, high) = self.dotted.unwrap_or((cut.len(), cut.len()));
@@ -444,8 +444,8 @@ impl Builder {
         }
     }
 
-    /// Returns the length at which values seem to be cut, because no other value is longer. Returns 0 if there is no
-    /// such length.
+    /// Returns the length at which the server seems to have cut values. This is the length of the longest value with
+    /// three dots, if no other value is longer. Otherwise returns 0.
     fn cut_at(&self) -> usize {
         self.dotted.filter(|(_, high)| *high >= self.longest).map_or(0, |(_, high)| high)
     }

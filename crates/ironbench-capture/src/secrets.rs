@@ -7,7 +7,7 @@ use crate::scan::{Dialect, Kind, Scan};
 /// Text that the capture contains instead of a password.
 const HIDDEN: &[u8] = b"***";
 
-/// Returns the statement without its passwords, or None if it contains no password. A password follows the keyword
+/// Returns the statement without its passwords. Returns None if it contains no password. A password follows the keyword
 /// PASSWORD, or is inside a connection string.
 pub fn without_passwords(text: &[u8]) -> Option<Vec<u8>> {
     if !is_suspicious(text) {
@@ -66,12 +66,12 @@ pub fn without_mysql_passwords(text: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// Returns the parameter without the passwords of the connection strings in it, or None if it contains no password.
+/// Hides the passwords of connection strings in the value of a parameter. Returns None if it contains no password.
 pub fn without_password(value: &[u8]) -> Option<Vec<u8>> {
     if is_suspicious(value) { without_pairs(value) } else { None }
 }
 
-/// Quick check. If it returns false, this module would find no password in the text.
+/// Checks quickly whether the text may contain a password. If this returns false, the full search would find none.
 fn is_suspicious(text: &[u8]) -> bool {
     let mut words = memchr::memchr2_iter(b'p', b'P', text);
     words.any(|at| {

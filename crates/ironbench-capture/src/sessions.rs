@@ -27,19 +27,19 @@ pub struct Executed {
     /// Time at which the server received the statement, in microseconds since 1970.
     pub at_us: i64,
     pub analysis: Arc<Analysis>,
-    /// Name of the prepared statement, empty for the unnamed statement; None for the simple protocol.
+    /// Name of the prepared statement. It is empty for the unnamed statement, and None for the simple protocol.
     pub prepared: Option<Vec<u8>>,
     pub parameters: Parameters,
     pub duration_us: Option<u64>,
-    /// SQLSTATE of the error that ended the statement; empty if it succeeded.
+    /// SQLSTATE of the error that ended the statement. It is empty if the statement succeeded.
     pub error: Vec<u8>,
     /// Whether the statement fetches a further part of an earlier statement's result.
     pub fetches: bool,
-    /// Whether the transaction began before the log.
+    /// Whether the transaction began before the first entry of the log.
     pub begun_before: bool,
-    /// Number of rows that the statement returned or changed; None if it is not known.
+    /// Number of rows that the statement returned or changed, or None if it is unknown.
     pub rows: Option<u64>,
-    /// A reason, found by the source of the statement, why a replay leaves it out.
+    /// The reason why a replay leaves out the statement, if the log or proxy that it comes from shows one.
     pub obstacle: Option<Obstacle>,
     pub names: Arc<Names>,
 }
@@ -47,7 +47,7 @@ pub struct Executed {
 /// Parameters of a prepared statement.
 #[derive(Debug)]
 pub enum Parameters {
-    /// The list as logged, `$1 = '9', $2 = NULL`; empty if there is none.
+    /// The list as logged, such as `$1 = '9', $2 = NULL`. It is empty if there are no parameters.
     Logged(Vec<u8>),
     /// The values as texts. None stands for NULL.
     Sent(Vec<Option<Vec<u8>>>),
@@ -79,10 +79,10 @@ pub struct Counts {
     pub repeated: u64,
     /// Number of entries with an earlier time than the entry before them.
     pub jumps: u64,
-    /// Number of durations without a statement (`log_duration` without statements).
+    /// Number of durations that were logged without a statement (by `log_duration`).
     pub durations_alone: u64,
     pub with_duration: u64,
-    /// Entries of severity LOG in client sessions whose message is not one of the known messages.
+    /// Number of unknown messages of severity LOG in client sessions.
     pub other_messages: u64,
 }
 
@@ -91,7 +91,7 @@ struct Session {
     number: u32,
     last_us: i64,
     last_line: u32,
-    /// Number of the current transaction; 0 if there is none.
+    /// Number of the current transaction, or 0 if there is none.
     transaction: u64,
     in_block: bool,
     begun_before: bool,
@@ -100,7 +100,7 @@ struct Session {
     pending: Option<Executed>,
     pending_virtual: u64,
     names: Arc<Names>,
-    /// Start and duration of the Parse and Bind before an Execute, and the parameters of the Bind.
+    /// The Parse and Bind before an Execute: their start, their duration, and the parameters.
     bound: Option<(i64, u64, Vec<u8>)>,
 }
 
@@ -109,7 +109,8 @@ struct Session {
 pub struct Sessions {
     open: HashMap<u64, Session>,
     latest_us: i64,
-    /// Correction that is added to times, so that time does not jump back when the clock was set back.
+    /// Correction that is added to the times of entries. It grows when the clock was set back, so that corrected times
+    /// do not jump back.
     shift_us: i64,
     pub counts: Counts,
 }
@@ -143,7 +144,7 @@ impl Sessions {
             self.counts.sessions += 1;
         }
         if message == Message::Connected && !entry.has_start {
-            // Another session had the same process ID before.
+            // The session of this number is an earlier one with the same process ID. It has ended.
             return self.leave(entry.session, handler);
         }
         if line > 0 && self.open.get(&entry.session).is_some_and(|session| line <= session.last_line) {
@@ -186,7 +187,7 @@ impl Sessions {
         time
     }
 
-    /// Forgets the sessions that have been idle longest.
+    /// Forgets the half of the sessions that have been idle longest, if there are too many.
     fn make_room(&mut self, handler: &mut impl Handler) {
         if self.open.len() < MOST_SESSIONS {
             return;
@@ -267,7 +268,7 @@ impl Sessions {
         if !is_pending && !entry.statement.is_empty() && entry.severity == Severity::Error {
             let list = parameters(&entry.context);
             let bound = session.bound.take();
-            // Without a Bind or parameters, nothing shows over which protocol the statement came.
+            // Without a Bind or parameters, the protocol of the statement is unknown. The simple protocol is assumed.
             let name: Option<&[u8]> = (list.is_some() || bound.is_some()).then_some(b"");
             session.begin(entry, at_us, handler.analyse(&entry.statement), name, &mut counts.transactions);
             if let (Some(pending), Some(list)) =
@@ -298,7 +299,7 @@ impl Session {
         transactions: &mut u64,
     ) {
         match &*entry.state {
-            // The first entries of the session are in an earlier log.
+            // The session is in a block whose beginning is not in this log.
             b"idle in transaction" | b"idle in transaction (aborted)" if !self.in_block => {
                 (self.in_block, self.begun_before, self.transaction) = (true, true, 0);
             }

@@ -21,7 +21,8 @@ pub enum Obstacle {
     Password,
     /// The statement is not valid UTF-8.
     Encoding,
-    /// The statement fetches a further part of a result that an earlier statement has fetched as a whole.
+    /// The statement fetches a further part of a result. In a replay, the earlier statement has already fetched the
+    /// whole result.
     Fetch,
     /// The statement belongs to a transaction that began before the log.
     Begun,
@@ -79,7 +80,7 @@ pub struct Statement {
     pub writes: bool,
     pub control: Control,
     pub obstacle: Option<Obstacle>,
-    /// Highest number of a parameter; 0 if there is none.
+    /// Highest parameter number, or 0 if there are no parameters.
     pub parameters: usize,
 }
 
@@ -103,7 +104,7 @@ impl Statement {
     }
 }
 
-/// Keywords that a space separates from an opening parenthesis.
+/// Keywords after which a template has a space before an opening parenthesis.
 const SPACED: &[&str] = &[
     "all", "and", "any", "as", "between", "by", "case", "check", "else", "except", "exists", "filter", "from", "group",
     "having", "in", "into", "is", "join", "key", "like", "not", "on", "or", "order", "over", "select", "set", "some",
@@ -148,7 +149,7 @@ enum Last {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Group {
-    /// The elements of IN or ARRAY, which are combined into one if they are all placeholders.
+    /// The elements of IN or ARRAY. If all of them are placeholders, the template contains only one.
     List,
     /// A row of VALUES. Consecutive equal rows are combined into one.
     Row,
@@ -180,11 +181,11 @@ struct Reading<'a> {
     text: &'a [u8],
     out: Vec<u8>,
     last: Last,
-    /// Open brackets, each with its kind and the length of the output before it.
+    /// Open brackets. Each has its kind, and the length of the output before it.
     open: Vec<(Group, usize)>,
     /// Whether the innermost list contains something other than placeholders and commas.
     mixed: Vec<bool>,
-    /// The last distinct row of VALUES, as its depth, and its start and end in the output.
+    /// The last row of VALUES that was kept: its depth, and its start and end in the output.
     row: Option<(usize, usize, usize)>,
     /// The first words of the current statement. `known` is the number of words read so far.
     first: [Word; 4],
@@ -222,7 +223,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether this operator, directly before a number, is the number's sign.
+    /// Whether this operator is the sign of the number that follows it directly.
     fn is_sign(&self, operator: &[u8]) -> bool {
         let after = matches!(self.last, Last::Start | Last::Open | Last::Operator | Last::Spaced)
             || self.last == Last::Word && is_one_of(SPACED, self.last_word.as_bytes());
@@ -369,7 +370,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Drops a row of VALUES that equals the one before it.
+    /// Ends a row of VALUES. Drops it if it equals the row before it.
     fn end_row(&mut self, before: usize) {
         let depth = self.open.len();
         let shape = |start: usize, end: usize| self.out[start..end].trim_ascii_start();
@@ -385,7 +386,7 @@ impl<'a> Reading<'a> {
         self.last_word = Word::of(b"values");
     }
 
-    /// Appends a token, after a space if the template has one there.
+    /// Appends a token, with a space before it if a template has one between the last token and this one.
     fn push(&mut self, bytes: &[u8], as_last: Last) {
         let spaced = match self.last {
             Last::Start | Last::Open | Last::Tight => false,

@@ -23,7 +23,7 @@ enum Part {
     SessionsOnly,
 }
 
-/// A `log_line_prefix` that identifies time and session of each line.
+/// A `log_line_prefix` that contains at least the time and the session of each line.
 #[derive(Debug, Clone)]
 pub struct Prefix(Vec<Part>);
 
@@ -93,7 +93,7 @@ struct Line<'a> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Parsed {
-    /// Length of the entry. It is None if the first line has no prefix and so is not an entry.
+    /// An entry of this length.
     Entry(usize),
     Unknown(usize),
     /// The entry may continue after the bytes.
@@ -122,7 +122,8 @@ impl Prefix {
         }
     }
 
-    /// Returns the entry that these lines contain, and its number in the session (0 if the prefix lacks `%l`).
+    /// Returns the entry that these lines contain, and its number within the session. The number is 0 if the prefix
+    /// lacks `%l`.
     pub fn entry<'a>(&self, bytes: &'a [u8], clock: &mut Clock) -> Option<(Entry<'a>, u32)> {
         let mut entry = Entry::default();
         let mut number = 0;
@@ -227,11 +228,13 @@ impl Prefix {
         }
     }
 
-    /// Returns the length of the value of an escape, up to the literal after it, or to the word of the line.
+    /// Returns the length of an escape's value. The value ends at the next literal of the prefix, or at the word before
+    /// the message.
     fn length_of_field(&self, place: usize, rest: &[u8]) -> Option<usize> {
         let line = memchr(b'\n', rest).unwrap_or(rest.len());
         match self.0[place + 1..].iter().find(|part| **part != Part::SessionsOnly) {
-            // The application's name may contain the literal, so a later place of the literal is tried too.
+            // The value may be an application's name that contains the literal. Therefore every occurrence of the
+            // literal is tried until the rest of the line starts with a word.
             Some(Part::Literal(text)) if place + 2 == self.0.len() => {
                 let mut places = memmem::find_iter(&rest[..line], text);
                 places.find(|at| worded(&rest[at + text.len()..line]).is_some())
@@ -256,7 +259,7 @@ fn worded(text: &[u8]) -> Option<(&[u8], &[u8])> {
     is_word.then(|| (word, rest.strip_suffix(b"\n").unwrap_or(rest)))
 }
 
-/// Whether this word begins an entry. Lines with other words add to the entry before them.
+/// Whether a line with this word begins an entry. Lines with other words belong to the entry before them.
 fn is_first(word: &[u8]) -> bool {
     matches!(word, b"LOG" | b"ERROR" | b"FATAL" | b"PANIC" | b"WARNING" | b"NOTICE" | b"INFO")
         || word.starts_with(b"DEBUG")

@@ -15,7 +15,7 @@ use serde::Serialize;
 /// Size of the buffer of the file.
 const BUFFER: usize = 1 << 20;
 
-/// The part of the tape of one client.
+/// The range of the tape that contains one client's statements.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
     pub start: u64,
@@ -23,12 +23,12 @@ pub struct Part {
 }
 
 /// Writes the statements to a tape. The rows must be ordered by client and, for each client, in the order in which the
-/// client sends them. Returns the part of each client.
+/// client sends them. Returns the range of each client.
 ///
 /// The columns are `client`, `opens`, `begins`, `ends`, `pipelined`, `failed`, `discards`, `at_us` (since the start),
-/// `duration_us`, `kind`, `place`, `prepared`, `text` and `parameters`. The columns `key_slot` and `key_result` are
-/// NULL if the statement returns no key that a later statement contains. The columns `key_places`, `key_lengths` and
-/// `key_slots` describe the statement's replaced values.
+/// `duration_us`, `kind`, `place`, `prepared`, `text` and `parameters`. The columns `key_slot` and `key_result`
+/// describe a returned key that a later statement contains. They are NULL if there is none. The columns `key_places`,
+/// `key_lengths` and `key_slots` describe the values that a replay replaces.
 ///
 /// # Errors
 /// Input: the columns differ from these. Failure: the file cannot be written, or a statement is too long.
@@ -58,8 +58,8 @@ struct Writer<W> {
     parts: Vec<Part>,
     /// End of the client's last statement, in µs since the start of the capture.
     ended_us: i64,
-    /// Time by which recorded times overlap. Times are recorded in ms, so some pauses seem to be negative. Later pauses
-    /// are shortened by this time.
+    /// Time by which consecutive statements of the client overlap. Times are recorded in ms, so some pauses seem to be
+    /// negative. The next pauses are shortened by this time.
     owed_us: i64,
     values: Vec<u8>,
     keys: Vec<u8>,
@@ -178,7 +178,8 @@ fn lists<'a>(batch: &'a RecordBatch, name: &'static str) -> std::result::Result<
     column(batch, name)?.as_list_opt::<i32>().ok_or(Trouble::Column(name))
 }
 
-/// Returns the values of a statement that a replay replaces. `lists` contains places, lengths and slots.
+/// Returns the values that a replay replaces in a statement. `lists` contains the offsets, lengths and slots of these
+/// values.
 fn replaced_of(lists: &[&ListArray; 3], row: usize) -> Vec<Replaced> {
     let of = |list: &ListArray| -> Vec<u32> {
         let values = list.is_valid(row).then(|| list.value(row));

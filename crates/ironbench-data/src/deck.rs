@@ -1,4 +1,4 @@
-//! Decks of cards, which make the mix of transactions exact rather than only exact on average.
+//! Decks of cards. With a deck, the mix of transactions is exact after every round of cards, and not only on average.
 
 use crate::dice::Dice;
 

@@ -12,8 +12,8 @@ pub struct Dice {
 }
 
 impl Dice {
-    /// Creates the generator of a row. For the same row number, different values of `purpose` give independent numbers,
-    /// for example for a customer and for the orders of that customer.
+    /// Creates the generator of a row. Rows with the same number in different tables get independent random numbers if
+    /// their `purpose` differs.
     pub fn new(seed: u64, purpose: u64, number: u64) -> Self {
         Self { state: mix(mix(seed ^ purpose.wrapping_mul(GOLDEN)).wrapping_add(number)) }
     }

@@ -8,12 +8,12 @@
 use pgbench_script::Random;
 use serde::Deserialize;
 
-/// Number of uniform numbers whose mean is an almost normal number (`--rand-spec-iter`).
+/// Number of uniform random numbers that are averaged to get an approximately normal number (`--rand-spec-iter`).
 const SUMMANDS: u32 = 12;
 /// Width of the window of hot rows, as a share of all rows (`--rand-spec-pct`).
 const HOT_ROWS: f64 = 0.01;
-/// Share of accesses that hit the window. Also the share of the window, counted from its upper end, that these accesses
-/// hit (`--rand-spec-res`).
+/// Share of the accesses that hit the window of hot rows (`--rand-spec-res`). These accesses hit only a part of the
+/// window. This part is at its upper end and has the same share of its width.
 const HOT_ACCESSES: f64 = 0.75;
 /// Parameter of the Pareto distribution (`--rand-pareto-h`). With 0.2, 80% of the accesses hit 20% of the rows.
 const PARETO: f64 = 0.2;
@@ -99,10 +99,11 @@ fn special(size: f64, random: &mut Random) -> f64 {
 pub(crate) struct Zipfian {
     exponent: f64,
     size: f64,
-    /// The integral of the density, at the lower end. The next field is the integral at the upper end.
+    /// The integral of the density up to the lower end of the range. The next field is the integral up to the upper
+    /// end.
     first: f64,
     last: f64,
-    /// Distance below the inverted value up to which a candidate needs no test.
+    /// If a candidate exceeds the unrounded value by at most this much, it is accepted without a test.
     sure: f64,
 }
 
@@ -115,7 +116,7 @@ impl Zipfian {
         made
     }
 
-    /// Draws the distance of a number from the most frequent number. The result is a whole number below the size.
+    /// Draws a whole number from 0 to the size of the range − 1. The number 0 is the most frequent.
     pub(crate) fn draw(&self, random: &mut Random) -> f64 {
         loop {
             let area = self.last + random.fraction() * (self.first - self.last);
@@ -159,7 +160,7 @@ mod tests {
         counts
     }
 
-    /// Asserts that a share agrees with its probability, within five standard deviations.
+    /// Asserts that a drawn share is within five standard deviations of its probability.
     fn agrees(drawn: f64, probability: f64) {
         let expected = probability * DRAWS as f64;
         let deviation = (expected * (1.0 - probability)).sqrt();
@@ -187,8 +188,8 @@ mod tests {
 
     #[test]
     fn three_quarters_of_special_numbers_are_in_the_middle_as_measured_with_sysbench() {
-        // In sysbench with 10 000 rows, the density is full from 4976 to 5050, a quarter of it at 4975, and half of it
-        // at 5051.
+        // In sysbench with 10 000 rows, the rows from 4976 to 5050 have the full density. Row 4975 has a quarter of it,
+        // and row 5051 has half of it.
         let drawn = counts(Kind::Special, 10_000);
         let each = HOT_ACCESSES / 75.75;
         let cold = |number: f64| 0.25 * normal((number - 5000.5) / 833.333) / 833.333;

@@ -71,7 +71,7 @@ enum Part {
     Letters(usize),
     /// This many random digits.
     Digits(usize),
-    /// Consecutive numbers: the first number, and how many.
+    /// Consecutive numbers, given by the first number and the count.
     Numeric(u64, u64),
     /// The value of an earlier slot, cut to this many characters.
     Value(usize, Option<usize>),
@@ -80,7 +80,7 @@ enum Part {
 #[derive(Debug)]
 struct Line {
     name: String,
-    /// Slot of the attribute. Lines with the same name share a slot.
+    /// Index of the attribute in `Template::slots`. Lines for the same attribute share a slot.
     slot: usize,
     parts: Vec<Part>,
     percent: u64,
@@ -127,7 +127,7 @@ impl Template {
         }
     }
 
-    /// Appends the attributes of an entry. `values` gets the range of the last value of each slot in `entry`.
+    /// Appends the attributes to `entry`. For each slot, `values` gets the range of its last value in `entry`.
     fn fill(&self, number: u64, entry: &mut Vec<u8>, values: &mut [Range<usize>]) {
         let mut draw = Draw::new(number);
         for line in &self.lines {
@@ -227,7 +227,8 @@ impl Part {
     }
 }
 
-/// Parses `<presence:30>` at the start. Returns the percentage of entries that have the line, and the rest of the line.
+/// Parses a tag such as `<presence:30>` at the start of a line. Returns the percentage of entries that have the line,
+/// and the rest of the line.
 fn presence(row: &str) -> (u64, &str) {
     let given = row.strip_prefix("<presence:").and_then(|rest| rest.split_once('>'));
     match given.map(|(percent, rest)| (number(percent), rest)) {
@@ -236,7 +237,7 @@ fn presence(row: &str) -> (u64, &str) {
     }
 }
 
-/// Returns the text between the brackets of a tag, and the total length of the tag.
+/// Returns the text between the brackets of the tag at the start of `text`, and the length of the tag.
 fn tag_of(text: &str) -> Option<(&str, usize)> {
     let end = text.find('>')?;
     let inner = &text[1..end];
@@ -245,7 +246,8 @@ fn tag_of(text: &str) -> Option<(&str, usize)> {
     is_tag.then_some((inner, end + 1))
 }
 
-/// Parses `{name}` or `{name:3}`. Returns the name, the maximum number of characters, and the total length.
+/// Parses a reference such as `{name}` or `{name:3}`. Returns the name, the maximum number of characters if given, and
+/// the length of the reference.
 fn reference_of(text: &str) -> Option<(&str, Option<usize>, usize)> {
     let end = text.find('}')?;
     let (name, most) = match text[1..end].split_once(':') {

@@ -45,7 +45,7 @@ const LINE: &[&str] = &["customer_id", "order_no", "line_no", "quantity", "produ
 /// 2025-01-01 in days since 1970-01-01, the day of the first order.
 const FIRST_DAY: i64 = 20_089;
 
-/// A generated order, whose lines are consecutive products.
+/// A generated order. The products of its lines have consecutive numbers.
 struct Order {
     first_product: u64,
     lines: u64,
@@ -106,7 +106,7 @@ impl Igen {
             first_product: 1 + dice.below(self.products - self.most_lines + 1),
             lines,
             quantity: dice.between(1, 5),
-            // The orders are three weeks apart on average, so that a customer's orders are in the order of their
+            // Each order has its own period of three weeks, so that the orders of a customer are in the order of their
             // numbers.
             placed_at: (FIRST_DAY + order_no as i64 * 21) * 86_400 + dice.between(0, 20 * 86_400),
         }

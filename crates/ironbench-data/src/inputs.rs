@@ -80,7 +80,7 @@ impl Jobs for Inputs {
         "inputs"
     }
 
-    /// Returns no variables, because the plan defines them.
+    /// Returns no names, because the plan names the variables.
     fn variables(&self) -> &'static [&'static str] {
         &[]
     }

@@ -16,7 +16,7 @@ pub struct Pgbench {
 
 pub const TELLERS: u64 = 10;
 pub const ACCOUNTS: u64 = 100_000;
-/// Scale from which account numbers are bigint (`src/ironbench/workloads/pgbench.py`).
+/// Lowest scale at which account numbers are bigint (`src/ironbench/workloads/pgbench.py`).
 const WIDE_KEYS_FROM: u64 = 20_000;
 
 impl Pgbench {

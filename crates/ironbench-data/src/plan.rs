@@ -21,10 +21,11 @@ pub struct LoadPlan {
     pub generator: Generator,
     /// Number of concurrent connections.
     pub connections: usize,
-    /// Pieces that an earlier, interrupted load has copied.
+    /// Pieces that an earlier load had copied before it was interrupted.
     #[serde(default)]
     pub done: Vec<Units>,
-    /// Pieces to load, if other workers load the rest; empty for all pieces that are not done.
+    /// Pieces to load, if other workers load the rest. If it is empty, this load copies all pieces that are not in
+    /// `done`.
     #[serde(default)]
     pub only: Vec<Units>,
     /// Statement that runs in the transaction of each piece, with `:table`, `:first` and `:past` replaced. The
@@ -32,8 +33,8 @@ pub struct LoadPlan {
     /// this one, and the pieces of a connection may share one transaction.
     #[serde(default)]
     pub note: String,
-    /// Time without a sent or received byte after which the server is probed. If it then does not answer a new
-    /// connection, the load fails. None for a load that waits without limit.
+    /// If no byte is sent or received for this time, the load opens another connection to the server. If the server
+    /// does not answer that connection, the load fails. With None, the load waits without limit.
     #[serde(default)]
     pub silence_s: Option<f64>,
 }

@@ -1,5 +1,5 @@
-//! Variables with which a transaction gets its inputs. This module defines how they are named and how values are
-//! written.
+//! Variables through which a transaction gets its inputs. This module defines their names and the format of their
+//! values.
 
 use std::fmt::Arguments;
 
@@ -34,7 +34,7 @@ macro_rules! names {
 }
 pub(crate) use names;
 
-/// Slots of the variables, if the scripts mention them.
+/// Slot of each variable. It is None if no script mentions the variable.
 pub struct Slots(Vec<Option<Slot>>);
 
 impl Slots {
@@ -103,13 +103,14 @@ impl Sheet<'_> {
         }
     }
 
-    /// Returns a flag as the script left it, or `otherwise` if no script mentions it.
+    /// Returns the value of a flag after the script has run. Returns `otherwise` if no script mentions the variable.
     pub fn is_set_or(&mut self, name: impl Name, otherwise: bool) -> bool {
         let Some(slot) = self.slots.0[name.place()] else { return otherwise };
         matches!(self.variables.value(slot), Ok(value) if value.is_true())
     }
 
-    /// Returns an integer as the script left it; None if no script mentions it or it is no integer.
+    /// Returns the value of an integer variable after the script has run. Returns None if no script mentions the
+    /// variable, or if its value is not an integer.
     pub fn number_left(&self, name: impl Name) -> Option<i64> {
         match self.variables.held(self.slots.0[name.place()]?)? {
             Given::Value(Value::Integer(value)) => Some(value),
@@ -118,7 +119,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// Returns a text as the script left it.
+    /// Returns the value of a text variable after the script has run.
     pub fn left(&self, name: impl Name) -> &str {
         let held = self.slots.0[name.place()].and_then(|slot| self.variables.held(slot));
         let Some(Given::Text(text)) = held else { return "" };

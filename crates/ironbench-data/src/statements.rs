@@ -22,9 +22,9 @@ pub enum Dialect {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A statement. It includes its semicolon for PostgreSQL, and lacks its delimiter for MariaDB.
+    /// A statement. For PostgreSQL it includes the semicolon, and for MariaDB it does not include the delimiter.
     Sql,
-    /// Several statements that the caller wants merged because of their first words.
+    /// Several statements in one piece. The caller has requested this for statements with certain first words.
     Merged,
     /// A client command, such as psql's backslash commands, or `use` and `source` of mariadb.
     Client,
@@ -45,7 +45,7 @@ pub struct Piece {
     pub line: u64,
     /// Offset of the first word, after white space and comments.
     pub begins: usize,
-    /// Text of the piece. For PostgreSQL, all texts together are the whole file.
+    /// Text of the piece. For PostgreSQL, the concatenated texts of all pieces are the whole file.
     pub text: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ enum State {
     Rows,
 }
 
-/// Size in bytes at which merged statements are output.
+/// Merged statements are output as soon as they have this size in bytes.
 const MERGED_BYTES: usize = 1 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -119,7 +119,8 @@ impl Scanner {
         }
     }
 
-    /// Returns the pieces that end in `bytes`. If `last`, the rest at the end of the file is included.
+    /// Scans the next bytes of the file, and returns the pieces that end in them. With `last`, there are no more bytes,
+    /// so the rest of the file is a piece too.
     pub fn feed(&mut self, bytes: &[u8], last: bool) -> Vec<Piece> {
         if self.from > 0 {
             self.before = self.text[self.from - 1];
@@ -137,7 +138,7 @@ impl Scanner {
         mem::take(&mut self.pieces)
     }
 
-    /// Scans further. Returns whether more can be scanned before more bytes arrive.
+    /// Scans a part of the text. Returns false if more bytes are needed to continue.
     fn advance(&mut self, last: bool) -> bool {
         match self.state {
             State::Code => match self.dialect {
@@ -179,8 +180,8 @@ impl Scanner {
                 continue;
             }
             if escapes {
-                // Inside a literal, two quotes are an escaped quote. Except for backslash escapes, closing and
-                // reopening the literal would have the same effect.
+                // Two quotes inside a literal are an escaped quote. Without backslash escapes, the scanner need not
+                // know this, because the literal may as well end and begin again.
                 match self.text.get(found + 1) {
                     None if !last => return false,
                     Some(&next) if next == quote => {

@@ -51,8 +51,8 @@ enum Purpose {
     Payload,
 }
 
-/// Checksums over all rows: the sum of the digests of all columns except the key, and the sum of the keys' low bits.
-/// The module `src/ironbench/workloads/wide_table.py` computes the same sums in SQL.
+/// Checksums over all rows. `content` is the sum of the digests of all columns except the key, and `keys` is the sum of
+/// the low bits of the keys. The module `src/ironbench/workloads/wide_table.py` computes the same sums in SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Sums {
     pub rows: u64,

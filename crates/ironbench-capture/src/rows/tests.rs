@@ -118,8 +118,7 @@ fn the_three_formats_contain_the_same_statements() {
     let insert = of_csv.iter().find(|row| row.session == 2 && row.text.starts_with("INSERT INTO sale")).unwrap();
     assert_eq!(insert.prepared.as_deref(), Some("P_2"));
     assert_eq!(insert.parameters, Some(vec![Some("9".to_owned())]));
-    // The first statement took 60 µs of Bind and 547 µs of Execute. The Parse of a named statement is not part of its
-    // time.
+    // The first statement took 60 µs for Bind and 547 µs for Execute. The Parse of a named statement does not count.
     assert!(insert.duration_us.is_some_and(|micros| micros > 60));
     let obstacles: Vec<_> = of_csv.iter().filter_map(|row| row.obstacle.as_deref()).collect();
     assert_eq!(obstacles, ["copy", "listen"]);

@@ -15,7 +15,7 @@ const COMPETITORS: u64 = 3;
 const QUARTERS: u64 = 20;
 /// 2000-01-01 in days since 1970-01-01.
 const YEAR_2000: i32 = 10_957;
-/// Length of the text from which news items are cut, each at a different offset.
+/// Length of a text. Each news item is a piece of it, at a different offset.
 const NEWS_TEXT: usize = 1 << 18;
 const HEADLINE: usize = 60;
 const SUMMARY: usize = 180;
@@ -138,7 +138,7 @@ impl Brokerage {
         let shares = dice.between(400_000, 9_500_000_000);
         for quarter in 0..QUARTERS {
             let (year, part) = (quarter / 4, quarter % 4);
-            // Leap days of 2000 and 2004 precede their second quarter.
+            // In 2000 and 2004, the leap day precedes the second quarter.
             let before = 365 * year + u64::from(year > 0) + u64::from(year % 4 == 0 && part > 0);
             let start = before + [0, 90, 181, 273][part as usize];
             let revenue = dice.between(100_000_000, 1_600_000_000_000);

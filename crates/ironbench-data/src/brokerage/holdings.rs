@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::population::{MOST_ACCOUNTS, MOST_HELD};
 use super::trades::Trade;
 
-/// The securities that remain from one trade. A negative quantity is a short sale.
+/// What remains of the securities of one trade. A negative quantity is a short sale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holding {
     /// The trade that created the holding.
@@ -23,7 +23,7 @@ pub struct Step {
     pub after: i64,
 }
 
-/// Holdings of a group of traders, oldest first, by trader, account and index of the security.
+/// Holdings of a group of traders. There is one list, oldest first, for each trader, account and security.
 pub struct Holdings {
     positions: Vec<VecDeque<Holding>>,
 }
@@ -37,9 +37,9 @@ impl Holdings {
         &self.positions[index(trader, account, place)]
     }
 
-    /// Applies a trade. A sale reduces earlier purchases, and a purchase reduces earlier short sales. With LIFO, the
-    /// newest holding is reduced first, otherwise the oldest. Any quantity of the trade that is left over becomes a new
-    /// holding. Appends the changes to `steps`, and returns the gain.
+    /// Applies a trade, appends its changes to `steps`, and returns the gain. A sale reduces earlier purchases, and a
+    /// purchase reduces earlier short sales. If the trade is LIFO, it reduces the newest holding first, otherwise the
+    /// oldest. If some quantity of the trade is left over, it becomes a new holding.
     pub fn apply(&mut self, number: u64, trader: usize, trade: &Trade, steps: &mut Vec<Step>) -> i64 {
         let position = &mut self.positions[index(trader, trade.account, trade.place)];
         let mut left = trade.signed();

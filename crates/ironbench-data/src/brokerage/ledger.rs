@@ -40,11 +40,12 @@ impl Kept {
 
 /// Number of days from a trade to its settlement.
 const SETTLED_AFTER: i64 = 2;
-/// Tax status of accounts whose tax is withheld from their proceeds. The owners of other accounts pay it later.
+/// Tax status of an account whose tax is withheld from the proceeds of its sales. With other taxable accounts, the
+/// owner pays the tax later.
 const WITHHELD: u64 = 1;
 
 impl Brokerage {
-    /// Emits the rows of these groups.
+    /// Emits the rows that belong to these groups of customers.
     pub(super) fn keep<S: Sink>(&self, kept: Kept, groups: Range<u64>, sink: &mut S) -> Result<(), S::Error> {
         let counts = population::Trades::new(self.days);
         let mut phrase = Phrase::default();
@@ -83,8 +84,8 @@ impl Brokerage {
         Ok(())
     }
 
-    /// Returns the name of each trader and, for each account, the name of another person who may trade for it; empty if
-    /// there is none.
+    /// Returns the name of each trader. For each account, also returns the name of another person who may trade for it.
+    /// This name is empty if there is no such person.
     fn executors(&self, traders: &[Trader]) -> Vec<(String, Vec<String>)> {
         let full = |customer| {
             let (first, last) = self.name(customer);

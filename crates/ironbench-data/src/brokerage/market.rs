@@ -54,11 +54,12 @@ impl Kind {
 pub const LOWEST_CENTS: i64 = 2000;
 pub const HIGHEST_CENTS: i64 = 3000;
 const SPAN_CENTS: i64 = HIGHEST_CENTS - LOWEST_CENTS;
-/// Time in which a price moves from the lowest to the highest and back: 15 minutes.
+/// Time in which a price moves from the lowest value to the highest and back: 15 minutes.
 pub const PERIOD_MS: i64 = 900_000;
 const HALF_MS: i64 = PERIOD_MS / 2;
 
-/// Returns the phase of a security's price: milliseconds since its last turning point, and whether it rises.
+/// Returns the phase of a security's price: the time in milliseconds since its last turning point, and whether the
+/// price rises.
 pub fn phase(security: u64, time_ms: i64) -> (i64, bool) {
     // The factor is odd and not a multiple of 3 or 5, so that the phases of securities are spread over the period.
     let place = (time_ms + (security as i64 * 556_231) % PERIOD_MS).rem_euclid(PERIOD_MS);
@@ -72,17 +73,17 @@ pub fn price_cents(security: u64, time_ms: i64) -> i64 {
     if rises { LOWEST_CENTS + moved } else { HIGHEST_CENTS - moved }
 }
 
-/// Returns the milliseconds until the price meets a limit; 0 if the price meets it already.
+/// Returns the time in milliseconds until the price meets a limit. Returns 0 if the price meets it already.
 pub fn meets_in_ms(security: u64, falls: bool, limit_cents: i64, time_ms: i64) -> i64 {
     let price = price_cents(security, time_ms);
     if if falls { price <= limit_cents } else { price >= limit_cents } {
         return 0;
     }
     let (since, rises) = phase(security, time_ms);
-    // Distance from the turning point to the limit.
+    // Distance that the price moves from its last turning point before the limit to the limit.
     let way = if falls { HIGHEST_CENTS - limit_cents } else { limit_cents - LOWEST_CENTS };
     let meets = (way * HALF_MS + SPAN_CENTS - 1) / SPAN_CENTS;
-    // Either the price already moves towards the limit, or it must turn first.
+    // If the price moves away from the limit, the time until it turns is added.
     if rises != falls { meets - since } else { HALF_MS - since + meets }
 }
 
@@ -108,7 +109,7 @@ const SYMBOL_STEP: u64 = 7_345_679;
 /// The multiplicative inverse of `SYMBOL_STEP` modulo 26⁵.
 const SYMBOL_STEP_BACK: u64 = 5352239;
 
-/// A symbol, which consists of five letters for the company, and `P` for a preferred share.
+/// A security's symbol. It consists of five letters for the company. The symbol of a preferred share also has a `P`.
 #[derive(Clone, Copy)]
 pub struct Symbol {
     letters: [u8; 6],
@@ -133,7 +134,7 @@ impl Symbol {
     }
 }
 
-/// Returns the security of a symbol, or None if it is malformed.
+/// Returns the security of a symbol. Returns None if the symbol is malformed.
 pub fn security_of(symbol: &str) -> Option<u64> {
     let (letters, rest) = symbol.as_bytes().split_at_checked(5)?;
     let preferred = match rest {

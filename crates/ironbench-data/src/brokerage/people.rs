@@ -78,7 +78,7 @@ impl Brokerage {
             for who in std::iter::once(number).chain(trusted.into_iter().flatten()) {
                 let (first, last) = self.name(who);
                 sink.bigint(account_id(account));
-                // The permissions allow reading, trading and, only for the owner, managing.
+                // There are three permissions: reading, trading and managing. Only the owner has the last one.
                 sink.text(if who == number { "111" } else { "011" });
                 sink.text(tax_number(who, &mut phrase));
                 sink.text(last);

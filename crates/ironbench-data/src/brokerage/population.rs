@@ -8,10 +8,12 @@ use super::{Brokerage, Purpose};
 
 /// Number of customers of a load unit. The number of all customers is a multiple of it.
 pub const LOAD_UNIT: u64 = 1000;
-/// Number of customers of a group, whose trades are numbered consecutively (docs/adr/0024-trades-by-groups.md).
+/// Number of customers in a group. The trades of a group are numbered consecutively
+/// (docs/adr/0024-trades-by-groups.md).
 pub const GROUP: u64 = 40;
 pub const GROUPS: u64 = LOAD_UNIT / GROUP;
-/// Number of initial trades of a load unit per business day of 8 hours, which are two per second.
+/// Number of initial trades of a load unit per business day. A business day has 8 hours, so there are two trades per
+/// second.
 pub const TRADES_PER_DAY: u64 = 57_600;
 pub const BROKERS: u64 = 10;
 pub const COMPANIES: u64 = 500;
@@ -58,7 +60,7 @@ pub fn account_range(tier: u64) -> (u64, u64) {
 /// Returns the number of accounts of the customer at this rank. The numbers are uniform over the range of the tier. The
 /// total of a load unit is 5000.
 pub fn accounts(place: u64) -> u64 {
-    // In this order of ranks, an incomplete last round also has the mean number of accounts.
+    // The numbers are in an order in which an incomplete last round has the same mean as a complete one.
     let rounds: &[u64] = match tier(place) {
         1 => &[1, 4, 2, 3],
         2 => &[5, 2, 8, 3, 7, 4, 6],
@@ -78,10 +80,10 @@ pub fn held_range(tier: u64, accounts: u64) -> (u64, u64) {
     (7 - share(5), MOST_HELD - share(3))
 }
 
-/// Cumulative numbers of initial trades of the customers of a load unit, which are the same in every load unit.
+/// Cumulative number of initial trades over the customers of a load unit. It is the same in every load unit.
 ///
-/// A customer's trades are in proportion to the customer's activity. Each cumulative number is rounded down, so that
-/// the sum is exact.
+/// The number of a customer's trades is proportional to the customer's activity. The cumulative number is rounded,
+/// rather than each customer's number, so that the total is exact.
 pub struct Trades {
     ends: Vec<u64>,
 }
@@ -104,7 +106,8 @@ impl Trades {
         self.ends[local + 1] - self.ends[local]
     }
 
-    /// Returns the number of initial trades of all earlier customers. The numbers of a group's trades start after it.
+    /// Returns the number of initial trades of all earlier customers. The trade numbers of a group start at this
+    /// number.
     pub fn before(&self, customer: u64) -> u64 {
         let (unit, local) = (customer / LOAD_UNIT, customer % LOAD_UNIT);
         unit * self.ends[LOAD_UNIT as usize] + self.ends[local as usize]
@@ -198,7 +201,7 @@ impl Brokerage {
         Account { number, broker, tax_status, securities, balance_cents, trusted }
     }
 
-    /// Returns the indexes of a customer's tax rates, which are one of a country and one of a division.
+    /// Returns the indexes of a customer's two tax rates: that of the country and that of the division.
     pub fn tax_rates(&self, customer: u64) -> (u64, u64) {
         let mut dice = self.dice(Purpose::TaxRates, customer);
         (dice.below(super::costs::COUNTRIES), dice.below(super::costs::DIVISIONS))

@@ -12,12 +12,12 @@ enum Unit {
     Row(u64),
     /// A load unit: 1000 customers.
     Thousand,
-    /// A group of 40 customers, for rows derived from their trades. The size `bytes` is per trade.
+    /// A group of 40 customers, for rows that are derived from trades. For this unit, `bytes` is the size per trade.
     Group,
     Customer,
     Company,
     Security,
-    /// A business day of past prices of all securities. The size `bytes` is per security.
+    /// A business day with the past prices of all securities. For this unit, `bytes` is the size per security.
     Day,
     Address,
     News,

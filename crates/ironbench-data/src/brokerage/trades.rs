@@ -9,15 +9,15 @@ use super::population::{self, Account, GROUP};
 use super::{Brokerage, Purpose};
 use crate::dice::Dice;
 
-/// Maximum and mean time from a submitted order to its trade.
+/// Maximum time from the submission of an order to its trade. The next constant is the mean.
 const LONGEST_DELAY_MS: u64 = 5000;
 const MEAN_DELAY_MS: u64 = 1000;
 
 /// A trade. Times are in milliseconds of business time since the first opening.
 #[derive(Debug, Clone)]
 pub struct Trade {
-    /// Index of the account among its customer's accounts. The next field is the index of the security among the
-    /// account's securities.
+    /// Index of the account in the customer's accounts. The next field is the index of the security in the account's
+    /// securities.
     pub account: usize,
     pub place: usize,
     pub security: u64,
@@ -41,7 +41,7 @@ impl Trade {
         if self.kind.is_sell() { -self.quantity } else { self.quantity }
     }
 
-    /// Returns the amount that the account receives, or pays if it is negative.
+    /// Returns the amount that the account receives. It is negative if the account pays.
     pub fn settled_cents(&self) -> i64 {
         -self.signed() * self.price_cents - self.charge_cents - self.commission_cents
     }
@@ -125,16 +125,17 @@ impl Trader {
     }
 }
 
-/// Returns the limit of an order that was submitted at this time, and how long the order had waited.
+/// Returns the limit of an order that was submitted at this time, and how long the order had waited before.
 ///
-/// If the price moves towards the limit, it has just met the limit, and the wave determines the possible waiting time.
-/// If the price moves away, it was better than the limit when the order was placed, and the order did not wait.
+/// There are two cases. If the price moves in the direction that triggers the order, it has just met the limit, and the
+/// order waited for a random time before. Otherwise the limit was met already when the order was placed, so the order
+/// did not wait.
 fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64, i64) {
     let price = market::price_cents(security, submitted_ms);
     let (since, rises) = market::phase(security, submitted_ms);
     if rises != kind.waits_for_fall() {
-        // The price passed this value in the other direction `since` before its turning point, so the order can have
-        // waited for up to twice `since`.
+        // The price has moved towards the limit since its turning point, and before the turning point it moved away
+        // from it. It passed the limit twice `since` ago, so the order cannot have waited longer.
         return (price, dice.between(0, 2 * since));
     }
     let bid =
@@ -157,13 +158,13 @@ pub fn delay_ms(dice: &mut Dice) -> i64 {
     (halvings * (MEAN_DELAY_MS * 6931 / 10_000) / (4096 * 4096)).min(LONGEST_DELAY_MS) as i64
 }
 
-/// The trades of a group of customers in order of completion, which is also the order of their numbers.
+/// The trades of a group of customers in order of completion. Their numbers are in the same order.
 pub struct Group<'a> {
     brokerage: &'a Brokerage,
     pub traders: Vec<Trader>,
     /// Number of the next trade, from 0.
     next: u64,
-    /// Time at which the next trade of each trader completes, and the index of the trader.
+    /// For each trader, the completion time of the next trade, and the index of the trader.
     heads: BinaryHeap<Reverse<(i64, usize)>>,
     /// Index and random generator of each trader's next trade.
     waiting: Vec<(u64, Dice)>,
@@ -183,7 +184,7 @@ impl<'a> Group<'a> {
         Self { brokerage, traders, next, heads, waiting }
     }
 
-    /// Returns the next trade: its number, the index of its trader in the group, and the trade.
+    /// Returns the next trade, with its number and the index of its trader in the group.
     pub fn advance(&mut self) -> Option<(u64, usize, Trade)> {
         let mut head = self.heads.peek_mut()?;
         let Reverse((completed_ms, who)) = *head;

@@ -1,8 +1,8 @@
 //! Names of companies and towns, and words of news. All names are invented. Any similarity to a company or place is
 //! coincidental.
 
-/// First words of the names of companies. A name has one word from each of the next three lists, which gives 10,240
-/// names.
+/// First words of the names of companies. A name consists of one word from this list and one from each of the next two.
+/// There are 10,240 names.
 pub const FIRM_BEGINS: [&str; 32] = [
     "Amber", "Anchor", "Aspen", "Beacon", "Birch", "Blue", "Bright", "Clear", "Coral", "Crescent", "Delta", "Eagle",
     "Ember", "Falcon", "Fern", "Flint", "Golden", "Granite", "Harbour", "Heron", "Iron", "Juniper", "Lake", "Maple",

@@ -37,7 +37,7 @@ impl Progress {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Ends the load soon. The rows copied so far stay and must not be used.
+    /// Makes the load end soon. The rows copied so far stay in the tables, and must not be used.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -62,7 +62,7 @@ impl Progress {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns a function that interrupts a session's waits when the load is stopped.
+    /// Returns a function that says whether the load was stopped. A session calls it while it waits for the server.
     fn wish(&self) -> Wish {
         let stop = Arc::clone(&self.stop);
         Box::new(move || stop.load(Ordering::Relaxed))
@@ -73,7 +73,7 @@ impl Progress {
 #[derive(Debug, Clone, Serialize)]
 pub struct Loaded {
     pub rows: u64,
-    /// Bytes sent to the engine; for SQLite, the size of the values as text.
+    /// Number of bytes sent to the engine. For SQLite, the size of the values as text.
     pub bytes: u64,
     pub elapsed_s: f64,
     pub connections: usize,
@@ -87,7 +87,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// Returns the statement that records that this piece is loaded.
+    /// Returns the statement that records this piece as loaded.
     fn noted(&self, note: &str) -> String {
         let Range { start, end } = self.units;
         note.replace(":table", self.table.name).replace(":first", &start.to_string()).replace(":past", &end.to_string())
@@ -99,7 +99,7 @@ impl Piece {
 const LARGEST_PIECE: u64 = 64 << 20;
 const SMALLEST_PIECE: u64 = 256 << 10;
 
-/// Divides the tables into pieces, so that `workers` have about the same amount of work. Rows that belong together stay
+/// Divides the tables into pieces, so that each of `workers` has about the same amount of work. The rows of a unit stay
 /// together.
 fn cut(tables: &[Table], workers: usize, done: &[Units]) -> Vec<Piece> {
     let total: u64 = tables.iter().map(|table| table.units * table.bytes_per_unit).sum();
@@ -147,7 +147,7 @@ fn pieces(plan: &LoadPlan, workers: usize) -> Result<Vec<Piece>> {
     plan.only.iter().map(piece).collect()
 }
 
-/// Returns table, first unit and end unit of each piece, as `load` would divide the tables among `workers`.
+/// Divides the tables among `workers` like `load`. Returns the table, first unit and end unit of each piece.
 pub fn cut_pieces(generator: &Generator, workers: usize, done: &[Units]) -> Vec<(&'static str, u64, u64)> {
     let pieces = cut(&generator.tables(), workers.max(1), done);
     pieces.into_iter().map(|piece| (piece.table.name, piece.units.start, piece.units.end)).collect()
@@ -186,7 +186,8 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
         Engine::Mysql { connection, .. } => {
             let mut pieces = pieces(plan, plan.connections)?;
             if let Generator::Sysbench(_) = plan.generator {
-                // Only one connection at a time can load a table with AUTO_INCREMENT, so tables alternate.
+                // Only one connection at a time can load a table with AUTO_INCREMENT. Therefore consecutive pieces are
+                // from different tables.
                 pieces.sort_by_key(|piece| piece.units.start);
             }
             let queue = Queue::new(pieces);
@@ -215,11 +216,10 @@ pub fn load(plan: &LoadPlan, progress: &Progress) -> Result<Loaded> {
     Ok(Loaded { rows: progress.rows(), bytes: progress.bytes(), elapsed_s: begin.elapsed().as_secs_f64(), connections })
 }
 
-/// Runs `work` in `workers` threads. On the first failure the other threads are stopped, and that failure is the
-/// result.
+/// Runs `work` in `workers` threads. If one of them fails, the others are stopped, and its error is returned.
 fn in_parallel(workers: usize, progress: &Progress, work: impl Fn() -> Result<()> + Sync) -> Result<()> {
     let failed = |error| {
-        // Stopping causes further errors, which are not the cause of the failure.
+        // When the load has been stopped, further errors are a consequence and not reported.
         if progress.is_stopped() {
             return stopped();
         }

@@ -10,16 +10,16 @@ use super::{Piece, Progress, Queue};
 use crate::plan::Generator;
 use crate::row::CopyText;
 
-/// Time that a piece may wait for a lock. A load without progress ends earlier if the server does not answer.
+/// Time that a piece may wait for a lock. If the server no longer answers, the load fails earlier.
 const LOCK_WAIT_S: u32 = 3600;
 
-/// Number of attempts at a piece that meets locks of other transactions. After an interrupted load, the server is still
-/// removing its uncommitted rows.
+/// Maximum number of attempts to load a piece that conflicts with locks of other transactions. For example, after an
+/// interrupted load, the server may still be rolling back that load's rows.
 const ATTEMPTS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Takes pieces from the queue until it is empty.
-/// Every piece is a separate transaction, with its `note`, because the server keeps uncommitted rows twice.
+/// Takes pieces from the queue until it is empty. Each piece and its `note` are a separate transaction, because the
+/// server stores uncommitted rows twice.
 ///
 /// LOAD DATA reads the text format of PostgreSQL's COPY by default: tabs, newlines, `\` before both, `\N`.
 pub(super) fn copy(
@@ -34,8 +34,8 @@ pub(super) fn copy(
     if let Some(silence) = silence {
         session.give_up_when_frozen(silence);
     }
-    // A piece may have to wait for the pieces of other connections: LOAD DATA locks a table with AUTO_INCREMENT.
-    // A server without InnoDB rejects this setting and does not need it.
+    // LOAD DATA locks a table with AUTO_INCREMENT, so a piece may have to wait for the pieces of other connections. A
+    // server without InnoDB rejects this setting and does not need it.
     let _ = session.query(&format!("SET innodb_lock_wait_timeout = {LOCK_WAIT_S}"));
     while let Some(piece) = queue.take() {
         let mut attempt = 1;
@@ -51,7 +51,7 @@ pub(super) fn copy(
     Ok(())
 }
 
-/// Copies a piece in a transaction. After an error, the progress does not include it.
+/// Copies a piece in a transaction. If this fails, the piece does not count as progress.
 fn copy_piece(
     session: &mut Session<Mysql>,
     generator: &Generator,

@@ -13,8 +13,8 @@ use crate::row::CopyBinary;
 /// Takes pieces from the queue until it is empty. Each piece is a separate COPY.
 ///
 /// Without a `note`, all pieces share a transaction, so that only one commit waits for the WAL to reach the disk. With
-/// a `note`, each piece has its own transaction, which also writes the note. That commit need not wait for the WAL,
-/// because a crash would lose piece and note together.
+/// a `note`, each piece has its own transaction, which also writes the note. The commit of a piece does not wait for
+/// the WAL, because a crash would lose the piece and its note together.
 pub(super) fn copy(
     connector: &Connector<Postgres>,
     generator: &Generator,

@@ -150,7 +150,7 @@ fn loads_of_single_pieces_make_together_what_one_load_makes() {
         let one = made(vec![Units { table: table.into(), first, past }]);
         (rows, bytes) = (rows + one.rows, bytes + one.bytes);
     }
-    // Every copy has a header of 19 bytes and a trailer of 2 (PostgreSQL manual, COPY, binary format).
+    // Every COPY has a header of 19 bytes and a trailer of 2 bytes (PostgreSQL manual, COPY, binary format).
     let framing = |connections| 21 * cut_pieces(&igen(1), connections, &[]).len() as u64;
     assert_eq!((rows, bytes - framing(3)), (whole.rows, whole.bytes - framing(1)));
     let strange = plan(vec![Units { table: "igen_order".into(), first: 0, past: u64::MAX }]);

@@ -1,8 +1,8 @@
 //! Populates a table inside the measured window. A transaction is one commit.
 //!
-//! Commits are assigned to the clients in rotation before the start, so every client has a fixed share, and rows with
-//! consecutive numbers arrive at about the same time. The first error ends the trial, because an incomplete population
-//! is useless.
+//! Before the start, the commits are assigned to the clients in rotation. Every client therefore has a fixed share, and
+//! rows with consecutive numbers arrive at about the same time. The first error ends the trial, because an incomplete
+//! population is useless.
 
 mod mysql;
 mod null;
@@ -131,7 +131,7 @@ impl<'p> Share<'p> {
         self.populate.commits().saturating_sub(self.next).div_ceil(self.step)
     }
 
-    /// Returns the rows of the next commit; empty if there is none.
+    /// Returns the rows of the next commit. The range is empty if there are no more commits.
     fn take(&mut self) -> Range<u64> {
         let rows = self.populate.rows_of(self.next);
         self.next += self.step;

@@ -64,7 +64,8 @@ enum Doing {
     Begin,
     /// An INSERT of this many rows is being prepared.
     Prepare(u64),
-    /// The server describes the parameters of a prepared statement, of which this many remain.
+    /// The server describes the parameters of a prepared INSERT: its number of rows, its statement ID, and the number
+    /// of descriptions that have not arrived yet.
     Describe(u64, u32, u16),
     Insert,
     Commit,
@@ -78,7 +79,7 @@ enum Doing {
 struct Insert {
     rows: u64,
     statement: u32,
-    /// Whether the server knows the types of the parameters.
+    /// Whether the server has received the types of the parameters.
     told: bool,
 }
 
@@ -119,7 +120,7 @@ impl<'p> Filler<'p> {
         }
     }
 
-    /// Appends the next INSERT to the outbox, or a request to prepare it first.
+    /// Appends the next INSERT to the outbox. If it is not prepared yet, appends the request to prepare it instead.
     fn insert(&mut self, out: &mut Vec<u8>) -> Step {
         let rows = (self.rows.end - self.rows.start).min(self.statements.full);
         let Some(insert) = self.prepared.iter_mut().find(|insert| insert.rows == rows) else {
@@ -146,7 +147,7 @@ impl<'p> Filler<'p> {
         Step::Send
     }
 
-    /// Appends the next piece of the stream to the outbox, or the end of the stream.
+    /// Appends the next piece of the stream to the outbox. If no rows remain, appends the end of the stream.
     fn stream(&mut self, out: &mut Vec<u8>) -> Step {
         out.clear();
         let sequence = self.sequence;
@@ -171,7 +172,7 @@ impl<'p> Filler<'p> {
         Step::Ship
     }
 
-    /// Continues after everything sent has been answered.
+    /// Continues when the server has answered everything that was sent.
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let out = &mut mailbox.outbox;
         out.clear();

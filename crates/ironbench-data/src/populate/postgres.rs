@@ -23,7 +23,7 @@ const STREAM_END: [u8; 2] = (-1i16).to_be_bytes();
 
 /// The SQL of a population, the same for all clients.
 pub struct Statements {
-    /// Number of rows of a full INSERT, and its text. The last INSERT of a commit may be shorter.
+    /// Number of rows of a full INSERT, and its text. The last INSERT of a commit may have fewer rows.
     full: (u64, String),
     /// The COPY statement.
     copy: String,
@@ -139,7 +139,7 @@ impl<'p> Filler<'p> {
         Step::Send
     }
 
-    /// Appends the next piece of the stream to the outbox, or the end of the stream.
+    /// Appends the next piece of the stream to the outbox. If no rows remain, appends the end of the stream.
     fn stream(&mut self, out: &mut Vec<u8>, head: &[u8]) -> Step {
         out.clear();
         if self.error.is_some() {
@@ -172,7 +172,7 @@ impl<'p> Filler<'p> {
         Step::Send
     }
 
-    /// Continues after everything sent has been answered.
+    /// Continues when the server has answered everything that was sent.
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let out = &mut mailbox.outbox;
         if let Some(error) = self.error.take() {
@@ -234,8 +234,8 @@ enum Told {
     MayCopy,
 }
 
-/// Remembers an error that ends the session, which is any error above severity ERROR. A crash or an immediate shutdown
-/// is reported as a warning of class 57P.
+/// Remembers a message that ends the session. Such messages have the severity FATAL or PANIC. Before a crash or an
+/// immediate shutdown, the server sends a warning with a SQLSTATE that starts with 57P.
 fn listen(fatal: &mut Option<String>, said: &ServerError) {
     if matches!(said.severity.as_str(), "FATAL" | "PANIC") || said.sqlstate.starts_with("57P") {
         fatal.get_or_insert_with(|| said.to_string());

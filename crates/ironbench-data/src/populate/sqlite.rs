@@ -39,8 +39,8 @@ pub fn run(populate: &Populate, path: &str, pragmas: &[String], orders: &Orders,
 const BEGIN: usize = 0;
 const COMMIT: usize = 1;
 const FULL: usize = 2;
-/// Index of the statement for shorter INSERTs (the last one of a commit). The statement is prepared again when the
-/// number of rows changes.
+/// Index of the statement for an INSERT with fewer rows, which may be the last one of a commit. It is prepared again
+/// when its number of rows changes.
 const SHORT: usize = 3;
 const STATEMENTS: usize = 4;
 
@@ -89,7 +89,7 @@ impl Worker for Filler<'_> {
 }
 
 impl Filler<'_> {
-    /// Tries until the commit succeeds. Returns false if the trial ends before the commit succeeds.
+    /// Inserts the rows of a commit, and retries until this succeeds. Returns false if the trial ends before.
     fn commit(&mut self, rows: &Range<u64>, full: &(u64, Sql), start: &Start, recorder: &mut Recorder) -> bool {
         loop {
             let Err(trouble) = self.attempt(rows, full) else { return true };
@@ -137,7 +137,7 @@ impl Filler<'_> {
         self.engine.run(&plain(COMMIT, "COMMIT"), none).map(drop)
     }
 
-    /// Returns the number of rows of a full INSERT (only the last one of a commit may be shorter), and its text.
+    /// Returns the number of rows of a full INSERT, and its text. Only the last INSERT of a commit may have fewer rows.
     fn full(&self) -> (u64, Sql) {
         let populate = self.share.populate;
         let rows = if populate.method == Method::Batch { populate.batch.min(populate.commit) } else { 1 };
@@ -211,7 +211,7 @@ impl Sink for Values {
         self.values.push(Value::Integer(value));
     }
 
-    /// Stores the number as integer hundredths, as always in SQLite (`load`).
+    /// Stores the number as integer hundredths, like `load`.
     fn decimal(&mut self, hundredths: i64) {
         self.bigint(hundredths);
     }

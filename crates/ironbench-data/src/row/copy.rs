@@ -21,7 +21,7 @@ impl<F, E> CopyText<F>
 where
     F: FnMut(&[u8], u64) -> Result<(), E>,
 {
-    /// Creates the encoder. `hand_on` gets bytes, and the number of rows that ended in them.
+    /// Creates the encoder. `hand_on` gets the encoded bytes, and the number of rows that end in them.
     pub fn new(hand_on: F) -> Self {
         Self { piece: Vec::with_capacity(PIECE + 4096), hand_on, rows: 0, phrase: Phrase::default() }
     }
@@ -123,9 +123,9 @@ pub struct CopyBinary<F> {
 }
 
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// The end of the data, which takes the place of a row's number of columns.
+/// Marks the end of the data. It is sent where a row would start with its number of columns.
 const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
-/// The length that marks a value as NULL.
+/// The length of a NULL value.
 pub const NULL: [u8; 4] = (-1i32).to_be_bytes();
 /// Version of the binary format of `jsonb` (jsonb_recv in PostgreSQL's jsonb.c).
 const JSONB_VERSION: u8 = 1;
@@ -225,9 +225,9 @@ where
     }
 }
 
-/// Returns a number as digits of PostgreSQL's numeric, and the range of digits that must be sent. The digits have base
-/// 10,000. Four of them are before the point and one is after it. Zeros at both ends are omitted, as in numeric_send in
-/// PostgreSQL's numeric.c. `whole` is at most 10^12.
+/// Returns the digits of PostgreSQL's numeric for a number, and the range of the digits that are sent. The digits have
+/// base 10,000. Four of them are before the decimal point, and one is after it. Zeros at both ends are not sent, as in
+/// numeric_send in PostgreSQL's numeric.c. `whole` is at most 10^12.
 fn base_10000(mut whole: u64, fraction: u16) -> ([u16; 5], std::ops::Range<usize>) {
     let mut digits = [0, 0, 0, 0, fraction];
     for digit in digits[..4].iter_mut().rev() {

@@ -22,7 +22,8 @@ pub trait Sink {
     fn date(&mut self, day: i32);
     /// Appends a time in seconds since 1970-01-01.
     fn timestamp(&mut self, second: i64);
-    /// Appends a time in milliseconds since 1970-01-01. It is rounded down to seconds if the format has nothing finer.
+    /// Appends a time in milliseconds since 1970-01-01. If the format has no fractions of seconds, the time is rounded
+    /// down.
     fn moment(&mut self, millisecond: i64) {
         self.timestamp(millisecond.div_euclid(1000));
     }
@@ -78,8 +79,8 @@ impl Phrase {
         &self.text
     }
 
-    /// Appends each number with two digits, preceded by `before`. A version with `format!` took a third of the time of
-    /// generating rows.
+    /// Appends `before` and two digits for each number. With `format!`, this took a third of the time of generating
+    /// rows.
     fn two_digits(&mut self, numbers: &[i64], before: &str) {
         for &number in numbers {
             self.text.push_str(before);

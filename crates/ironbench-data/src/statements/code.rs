@@ -17,7 +17,8 @@ pub(super) struct Statement {
     pub first: Vec<u8>,
     words: usize,
     parentheses: usize,
-    /// Initials of `create [or replace] function` or `procedure`, whose body (`begin … end`) may contain semicolons.
+    /// Initials of the first words, if they are words of `create [or replace] function` or `procedure`. The body of
+    /// these statements (`begin … end`) may contain semicolons.
     initials: [u8; 4],
     bodies: usize,
     after_from: bool,
@@ -79,14 +80,14 @@ impl Scanner {
         last || self.text.len() - self.at >= width
     }
 
-    /// Returns the end of the word that begins here; None if more of the word may arrive.
+    /// Returns the end of the word that begins here. Returns None if the next bytes may continue the word.
     fn word_end(&self, last: bool) -> Option<usize> {
         let end = self.find(|byte| !continues_word(byte));
         end.or(last.then_some(self.text.len()))
     }
 
-    /// Returns the end of the word or delimiter, whichever is first. A delimiter may follow the word directly, and may
-    /// begin with a word character, e.g. `$$`.
+    /// Returns the position at which the word ends or a delimiter begins. A delimiter such as `$$` consists of word
+    /// characters, and may follow the word directly.
     fn word_or_delimiter(&self, last: bool) -> Option<usize> {
         let rest = &self.text[self.at..];
         let inside = continues_word(self.delimiter[0]);
@@ -199,7 +200,8 @@ impl Scanner {
         }
     }
 
-    /// Returns the width of the dollar-quote tag here. Returns 0 if there is no tag, and None if more of it may arrive.
+    /// Returns the width of the dollar-quote tag here. Returns 0 if there is no tag. Returns None if more bytes are
+    /// needed to decide.
     fn tag(&self, last: bool) -> Option<usize> {
         let rest = &self.text[self.at + 1..];
         let end = rest.iter().position(|&byte| !begins_word(byte));
@@ -279,8 +281,8 @@ impl Scanner {
     /// Outputs a statement without its delimiter.
     fn finish(&mut self, text_end: usize, width: usize) {
         if self.statement.begins.is_some() {
-            // In a comment that the server executes, the first word is the comment's marker: `40101`, or the M of
-            // `/*M!`.
+            // The statement may be inside a comment that the server executes. In this case, its first word is the
+            // marker of the comment: a version such as `40101`, or the M of `/*M!`.
             let first = &self.statement.first[..];
             if first == b"SET" || first == b"M" || first.iter().all(u8::is_ascii_digit) {
                 self.set_mode(text_end);
@@ -296,8 +298,8 @@ impl Scanner {
         self.at = end;
     }
 
-    /// Handles a line, up to `end`, that may be a client command (`find_command` in client/mysql.cc).
-    /// Lines that contain a delimiter are sent as SQL, except for DELIMITER itself.
+    /// Handles a line that may be a client command and ends at `end` (`find_command` in client/mysql.cc). A line that
+    /// contains a delimiter is sent as SQL, unless the command is DELIMITER itself.
     fn client_command(&mut self, end: usize) -> bool {
         let line = self.text[self.at..end].trim_ascii();
         let line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);

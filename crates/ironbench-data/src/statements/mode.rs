@@ -39,8 +39,9 @@ fn quoted(value: &str) -> String {
 }
 
 impl Scanner {
-    /// Follows `SET sql_mode = '…'`, and the statements in dumps that save (`@saved = @@sql_mode`) and restore the mode
-    /// (`sql_mode = @saved`). Statements within comments that the server executes are followed too.
+    /// Updates the mode after `SET sql_mode = '…'`. Dumps save the mode by `SET @saved = @@sql_mode` and restore it by
+    /// `SET sql_mode = @saved`, so these statements are processed too. Each of them may be within a comment that the
+    /// server executes.
     pub(super) fn set_mode(&mut self, text_end: usize) {
         let begins = self.statement.begins.unwrap_or(self.from);
         if text_end - begins > LONGEST_SET {

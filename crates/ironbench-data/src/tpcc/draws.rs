@@ -2,7 +2,8 @@
 
 use crate::dice::Dice;
 
-/// The parameter A of NURand for last names. The next constants are for customers and for items (clause 2.1.6).
+/// The parameter A of NURand for last names (clause 2.1.6). The next constants are this parameter for customers and for
+/// items.
 pub const OF_NAMES: u64 = 255;
 pub const OF_CUSTOMERS: u64 = 1_023;
 pub const OF_ITEMS: u64 = 8_191;
@@ -19,7 +20,8 @@ const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "AN
 const LONGEST_NAME: usize = 15;
 /// Maximum number of bytes of `c_data`. The other texts are shorter.
 const LONGEST_TEXT: usize = 500;
-/// Letters and digits. Two letters occur twice, so that six random bits choose a character.
+/// Letters and digits. The letters `a` and `e` occur twice, so that there are 64 characters and six random bits choose
+/// one.
 const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789ae";
 const CHARACTERS_PER_DRAW: usize = 10;
 const ORIGINAL: &str = "ORIGINAL";
@@ -42,7 +44,7 @@ impl Text {
         self.first(length)
     }
 
-    /// Draws letters and digits. In 10% of the texts, "ORIGINAL" replaces some of them at a random place.
+    /// Draws letters and digits. With a probability of 10%, "ORIGINAL" replaces eight of them at a random place.
     pub fn maybe_original(&mut self, dice: &mut Dice, least: u64, most: u64) -> &str {
         let length = self.fill(dice, least, most);
         if dice.below(10) == 0 {

@@ -31,7 +31,7 @@ pub struct Tpcc {
 pub const ITEMS: u64 = 100_000;
 /// Number of districts of a warehouse.
 pub const DISTRICTS: u64 = 10;
-/// Number of customers of a district, each of whom has one order.
+/// Number of customers of a district. Each of them has one order.
 pub const CUSTOMERS: u64 = 3_000;
 /// Number of orders of a district that are delivered. The later orders are in `new_order`.
 pub const DELIVERED: u64 = 2_100;

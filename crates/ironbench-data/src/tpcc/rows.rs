@@ -5,8 +5,8 @@ use super::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, LAST_NAMES, Tpcc};
 use crate::dice::Dice;
 use crate::row::Sink;
 
-/// Time of everything that is loaded, 2026-01-01 00:00:00, in seconds since 1970-01-01. It is constant, because rows do
-/// not depend on when they are generated.
+/// Time of everything that is loaded, 2026-01-01 00:00:00, in seconds since 1970-01-01. It is constant, because the
+/// rows must not depend on the time at which they are generated.
 const LOADED_AT: i64 = 1_767_225_600;
 
 /// Amounts and rates of the loaded rows. Amounts are in hundredths, and rates in ten-thousandths.

@@ -56,7 +56,7 @@ fn cents(value: &str) -> i64 {
     value.replace('.', "").parse().unwrap()
 }
 
-/// Asserts that a share of `all` is 10%, within five standard deviations of a binomial distribution.
+/// Asserts that `count` is 10% of `all`, within five standard deviations of a binomial distribution.
 fn is_a_tenth(count: usize, all: usize) {
     let deviation = (all as f64 * 0.09).sqrt();
     assert!((count as f64 - all as f64 / 10.0).abs() < 5.0 * deviation, "{count} of {all}");
@@ -118,7 +118,7 @@ fn keys_are_complete() {
     assert_eq!(customers, whole("history", ["h_c_w_id", "h_c_d_id", "h_c_id"]));
     assert_eq!(customers, whole("history", ["h_w_id", "h_d_id", "h_c_id"]));
     assert_eq!(customers, whole("orders", ["o_w_id", "o_d_id", "o_id"]));
-    // Every customer has one order, and customers are not in the order of orders.
+    // Every customer has one order. The order numbers are not in the order of the customers.
     assert_eq!(customers, whole("orders", ["o_w_id", "o_d_id", "o_c_id"]));
     let orders = Rows::of(&tpcc, "orders");
     let same = orders.all(["o_id", "o_c_id"]).filter(|[order, customer]| order == customer).count();
@@ -197,7 +197,7 @@ fn amounts_are_those_of_the_standard() {
         let values: Vec<i64> = rows.column(column).map(cents).collect();
         let (least, most) = (*values.iter().min().unwrap(), *values.iter().max().unwrap());
         assert!(low <= least && most <= high, "{table}.{column}: {least} to {most}");
-        // With this many draws, both ends of the range are nearly reached.
+        // With at least 1,000 draws, the least and greatest values are close to the ends of the range.
         assert!(values.len() < 1_000 || (least - low) + (high - most) <= (high - low) / 20, "{table}.{column}");
     };
     within("item", "i_price", 100, 10_000);
@@ -280,8 +280,8 @@ fn the_first_customers_have_every_name_and_the_others_draw_theirs() {
         .zip(expected)
         .map(|(&count, mean)| if mean > 0.0 { (count as f64 - mean).powi(2) / mean } else { count as f64 * 1e9 })
         .sum();
-    // With 999 degrees of freedom, the mean is 999 and the standard deviation 45. Both are lower if some values are
-    // impossible.
+    // With 999 degrees of freedom, the mean is 999 and the standard deviation 45. If some values are impossible, both
+    // are lower.
     assert!(chi_squared < 999.0 + 5.0 * 45.0, "{chi_squared}");
 }
 

@@ -22,7 +22,8 @@ use crate::Progress;
 
 type Reader = Box<dyn RecordBatchReader + Send>;
 
-/// Returns the rows of the given units of one table as an Arrow C stream, generated as they are read.
+/// Returns the rows of the given units of one table as an Arrow C stream. The rows are generated when the stream is
+/// read.
 ///
 /// <https://arrow.apache.org/docs/format/CStreamInterface.html>
 pub fn stream(tpch: &Tpch, table: &str, units: Range<u64>, progress: Arc<Progress>) -> Result<FFI_ArrowArrayStream> {

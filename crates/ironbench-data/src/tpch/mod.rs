@@ -29,16 +29,16 @@ pub struct Tpch {
     pub refresh_set: Option<u64>,
 }
 
-/// Scale factor above which order keys exceed 2^31, so that all keys are bigint.
+/// Scale factor above which order keys exceed 2^31. Above it, all keys are bigint.
 pub const WIDE_ABOVE: f64 = 300.0;
 
 /// Properties of a table, known without generating its rows.
 struct Known {
     table: Table,
-    /// Number of rows that `tpchgen` partitions at scale factor 1; 0 for a table that is never partitioned. Lines are
-    /// partitioned by orders, and part suppliers by parts.
+    /// Number of rows at scale factor 1 by which `tpchgen` partitions the table. It is 0 for a table that is never
+    /// partitioned. For `lineitem` it is the number of orders, and for `partsupp` the number of parts.
     base: u64,
-    /// Number of these partitioned rows in one unit, which has about half a megabyte of text.
+    /// Number of these rows in one unit. A unit has about half a megabyte of text.
     per_unit: u64,
 }
 
@@ -107,7 +107,7 @@ impl Tpch {
     pub fn tables(&self) -> Vec<Table> {
         let mut tables: Vec<Table> = KNOWN.iter().map(|known| self.divided(known)).collect();
         if self.refresh_set.is_some() {
-            // A refresh set is one part of the partitioning into sets, whatever its size.
+            // A refresh set is a single unit, whatever its size.
             tables.retain(|table| table.name == "orders" || table.name == "lineitem");
             tables.iter_mut().for_each(|table| table.units = 1);
         }
@@ -119,7 +119,7 @@ impl Tpch {
         Table { units: (rows / known.per_unit).max(1), ..known.table }
     }
 
-    /// Returns the part and the number of parts in `tpchgen`'s partitioning for one unit of a table.
+    /// Returns which part of `tpchgen`'s partitioning a unit of a table is, and the number of parts.
     fn part(&self, table: &str, unit: u64) -> (i32, i32) {
         let units = KNOWN.iter().find(|known| known.table.name == table).map_or(1, |known| self.divided(known).units);
         (unit as i32 + 1, units as i32)

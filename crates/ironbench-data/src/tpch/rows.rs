@@ -41,7 +41,7 @@ impl<'a, S: Sink> Rows<'a, S> {
         self.key(row.l_partkey);
         self.key(row.l_suppkey);
         self.sink.integer(row.l_linenumber);
-        // Quantities are integers already. Engines without exact decimals store them as they are.
+        // Quantities are whole numbers. Engines without exact decimals store them unchanged.
         if self.whole_numbers {
             self.sink.bigint(row.l_quantity)
         } else {

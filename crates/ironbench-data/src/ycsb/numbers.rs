@@ -10,8 +10,8 @@ use crate::distribution::Zipfian;
 
 /// YCSB's constant of the Zipf distribution.
 const EXPONENT: f64 = 0.99;
-/// Number of ranks from which YCSB draws popular records, however many records there are. The record is the hash of the
-/// rank, modulo the number of records. Popular records are thus spread over the table.
+/// Number of ranks from which YCSB draws, however many records there are. The number of the record is the hash of the
+/// rank, modulo the number of records. Popular records are therefore spread over the table.
 const RANKS: u64 = 10_000_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,23 +44,24 @@ pub(super) struct Numbers {
     distribution: Distribution,
     /// Number of loaded records.
     records: u64,
-    /// Number of records that a Zipf distribution covers, including those that may yet be inserted.
+    /// Number of records that the Zipf distribution covers. It includes records that may be inserted later.
     space: u64,
-    /// Number of ranks. The next field is their distribution.
+    /// Number of ranks. The next field is the distribution of the ranks.
     ranks: u64,
     zipfian: Zipfian,
 }
 
 impl Numbers {
-    /// Creates the choice. `grows`: whether records are inserted. As in YCSB, the choice then includes records that do
-    /// not exist yet (a tenth of the number of loaded records), so that the same records stay popular.
+    /// Creates the choice. `grows` means that operations insert records. In this case the Zipf distribution also covers
+    /// records that do not exist yet, a tenth of the number of loaded records. As in YCSB, the same records therefore
+    /// stay popular.
     pub(super) fn new(distribution: Distribution, records: u64, grows: bool) -> Self {
         let space = if grows { records + records.div_ceil(10) } else { records };
         let ranks = if distribution == Distribution::Latest { records } else { RANKS };
         Self { distribution, records, space, ranks, zipfian: Zipfian::new(ranks as f64, EXPONENT) }
     }
 
-    /// Draws the number of an existing record, either a loaded or an inserted one.
+    /// Draws the number of an existing record. The record was loaded, or inserted by a client.
     pub(super) fn draw(&mut self, inserted: &Inserted, random: &mut Random) -> u64 {
         match self.distribution {
             Distribution::Uniform => random.up_to(self.records - 1),

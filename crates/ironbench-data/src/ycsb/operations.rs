@@ -106,7 +106,7 @@ impl Jobs for Operations {
         "ycsb"
     }
 
-    /// Returns no variables. The plan defines them, because their number depends on the number of fields.
+    /// Returns no names. The plan names the variables, because their number depends on the number of fields.
     fn variables(&self) -> &'static [&'static str] {
         &[]
     }
@@ -135,12 +135,12 @@ impl Jobs for Operations {
     }
 }
 
-/// The variables of the scripts; None if the plan does not define them.
+/// The variables of the scripts. A variable is None if the plan does not define it.
 struct Slots {
     key: Option<Slot>,
     /// The key that a read returned.
     found: Option<Slot>,
-    /// Number of the field that an operation on one field uses. The next field is the name of that field.
+    /// Number of the field that an operation uses. `name` is the name of the same field.
     field: Option<Slot>,
     name: Option<Slot>,
     value: Option<Slot>,
@@ -208,7 +208,7 @@ impl<'a> Client<'a> {
         unreachable!("a number below the sum of the weights is within one of them")
     }
 
-    /// Sets a text variable to the text that `write` appends.
+    /// Sets a variable to the text that `write` appends to a buffer.
     fn set(&mut self, slot: Option<Slot>, variables: &mut Variables, write: impl FnOnce(&mut Self)) {
         self.text.clear();
         let quoted = self.operations.options.quoted;

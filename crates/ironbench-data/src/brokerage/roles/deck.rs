@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// Returns the number of the type's cards in a full deck; 0 if customers never request the type.
+    /// Returns the number of the type's cards in a full deck. Returns 0 if customers never request the type.
     pub fn cards(self) -> usize {
         match self {
             Self::TradeStatus => 190,

@@ -17,13 +17,14 @@ const MOST_TRADES: usize = 20;
 const BROKER_LIST: (u64, u64) = (20, 40);
 /// Number of consecutive companies in a query by industry.
 const COMPANY_RANGE: u64 = 5000;
-/// Number of weeks in which a query of past prices may start.
+/// Number of possible start weeks of a query of past prices.
 const PAST_WEEKS: u64 = 260;
-/// Business time before the end of the initial trades in which no lookup starts.
+/// Business time at the end of the initial trades that no lookup by account starts in. The next constants are for
+/// lookups by security and by holding.
 const BACK_ACCOUNT_MS: i64 = 32 * 3_600_000;
 const BACK_SYMBOL_MS: i64 = 200 * 60_000;
 const BACK_HOLDING_MS: i64 = 500 * 60_000;
-/// One order in this many is rolled back on purpose.
+/// One of this many orders is rolled back on purpose.
 const ROLLED_BACK: u64 = 101;
 
 /// Customers of a load unit with their cumulative activity, in order of rank.
@@ -83,8 +84,8 @@ pub struct Inputs<'a> {
     phrase: Phrase,
 }
 
-/// Draws from `low..=high` non-uniformly. Bits of the number from position `shift` on are more often ones (the
-/// standard's NURand).
+/// Draws from `low..=high` non-uniformly (the standard's NURand). In the drawn number, the bits from position `shift`
+/// on are ones more often than zeros.
 pub fn uneven(dice: &mut Dice, low: u64, high: u64, most: u64, shift: u32) -> u64 {
     let even = low + dice.below(high - low + 1);
     (even | (dice.below(most + 1) << shift)) % (high - low + 1) + low
@@ -119,7 +120,7 @@ impl<'a> Inputs<'a> {
 
     pub fn broker_volume(&mut self, sheet: &mut Sheet) {
         let total = self.brokerage.load_units() * BROKERS;
-        // If there are fewer brokers than the longest list would name, the list names between half of them and all of
+        // A small brokerage has fewer brokers than the longest list. In this case, the list contains at least half of
         // them.
         let most = BROKER_LIST.1.min(total);
         let count = self.dice.between((BROKER_LIST.0.min(total.div_ceil(2))) as i64, most as i64) as u64;
@@ -231,7 +232,7 @@ impl<'a> Inputs<'a> {
             3 => BACK_SYMBOL_MS,
             _ => BACK_HOLDING_MS,
         };
-        // With few days, the first half of the period is used.
+        // If there are too few days for `back`, the lookup starts in the first half of the period.
         let last = (span - back).max(span / 2) as u64;
         let from = uneven(&mut self.dice, 0, last - 1, 4095, 16) as i64;
         sheet.moment(Input::FromTime, market::moment(from));
@@ -268,8 +269,8 @@ impl<'a> Inputs<'a> {
         let security = account.securities.at(self.dice.below(account.securities.count));
         let kind = Kind::of(self.dice.below(100));
         let quantity = 100 << self.dice.below(4);
-        // Another person places a quarter of the orders of accounts that permit this. 40% of accounts permit it, so
-        // other people place a tenth of all orders.
+        // In 40% of the accounts, other people may place orders. They place a quarter of the orders of these accounts,
+        // which is a tenth of all orders.
         let executor = account.trusted[0].filter(|_| self.dice.below(4) == 0);
         let market_cents = market::price_cents(security, times.curve_ms);
         let drawn_cents = self.dice.between(LOWEST_CENTS, HIGHEST_CENTS);

@@ -16,12 +16,13 @@ use crate::dice::Dice;
 const MS: u64 = 1_000_000;
 /// Number of prices in a Market-Feed.
 pub const BATCH: usize = 20;
-/// Traded quantity in a ticker entry, for a price that met a limit and for any other price.
+/// Traded quantity in a ticker entry whose price met a limit. Entries with other prices have one of the next two
+/// quantities.
 const TRIGGER_QUANTITY: i64 = 375;
 const OTHER_QUANTITIES: [i64; 2] = [325, 425];
 /// Quantity of an order that was not placed in this process.
 const UNKNOWN_QUANTITY: i64 = 100;
-/// Delay before failed work is retried.
+/// Delay before a failed job is retried.
 const AGAIN_NS: u64 = 100 * MS;
 const MOST_TRIES: u32 = 20;
 
@@ -43,13 +44,13 @@ pub enum Work {
 /// A pending job of the market, either a Trade-Result or a Market-Feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
-    /// Time at which the work became due, including earlier tries.
+    /// Time at which the job first became due. Retries do not change it.
     pub since: u64,
     pub tries: u32,
     pub work: Work,
 }
 
-/// The position on the price curve, as a function of time.
+/// Converts the time of the trial to the position on the price curve.
 #[derive(Debug, Clone, Copy)]
 pub struct Curve {
     /// Start of the trial, in milliseconds of business time.
@@ -74,8 +75,8 @@ pub struct Counts {
     /// Market orders without a result.
     pub pending: usize,
     /// Number of orders that wait for their price. If a Market-Feed of this process finds an order of another process,
-    /// that order is still counted in the other process. Therefore this process subtracts it, so that each order counts
-    /// once over all processes.
+    /// the other process still counts that order. This process therefore subtracts the order, so that the sum over all
+    /// processes is correct.
     pub limits: i64,
     /// Maximum number of jobs that were due and not started.
     pub longest: usize,
@@ -83,7 +84,7 @@ pub struct Counts {
     pub given_up: usize,
 }
 
-/// Numbering of orders, whose numbers the load processes use in rotation.
+/// The order numbers of this load process. The processes use consecutive numbers in rotation.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbers {
     pub first: i64,
@@ -105,19 +106,20 @@ pub struct Market {
     curve: Curve,
     securities: u64,
     dice: Dice,
-    /// Results by due time. The sequence number keeps simultaneous results in order of arrival.
+    /// Due time, sequence number and trade of each pending result. The sequence number keeps simultaneous results in
+    /// order of arrival.
     delayed: BinaryHeap<Reverse<(u64, u64, i64)>>,
     /// Security and quantity of each submitted market order.
     submitted: HashMap<i64, (u64, i64)>,
     came: u64,
     /// Orders that wait for their price.
     limits: HashMap<i64, Order>,
-    /// Times at which the price meets the limit of a waiting order.
+    /// The waiting orders, each with the time at which the price meets its limit.
     meets: BinaryHeap<Reverse<(u64, i64)>>,
     /// Prices that met a limit and wait for a place in a batch.
     triggers: VecDeque<Entry>,
     ticker: Vec<Entry>,
-    /// Own orders that a Market-Feed found in the database before the client had received the reply to their commit.
+    /// Orders of this process that a Market-Feed found before the client had received the reply to its commit.
     found_early: HashSet<i64>,
     ready: VecDeque<Due>,
     /// Failed jobs, and when to retry them.
@@ -125,7 +127,7 @@ pub struct Market {
     longest: usize,
     given_up: usize,
     trades: Numbers,
-    /// Number of orders placed by other processes and found by a Market-Feed of this process.
+    /// Number of orders of other processes that a Market-Feed of this process has found.
     of_others: usize,
 }
 
@@ -203,7 +205,7 @@ impl Market {
         price_cents(security, self.curve.ms(now))
     }
 
-    /// Handles a trade whose result has been stored: adds its price and one further price to the ticker.
+    /// Handles a trade whose result has been stored. Adds its price and one other price to the ticker.
     pub fn traded(&mut self, trade: i64, price_cents: i64, now: u64) {
         let Some((security, quantity)) = self.submitted.remove(&trade) else { return };
         self.look_at_limits(now);
@@ -229,7 +231,7 @@ impl Market {
             && at <= now
         {
             self.meets.pop();
-            // An earlier price of the same security may have sent the order to the market already.
+            // The order is no longer in the list if an earlier price of the same security has sent it to the market.
             let Some(order) = self.limits.get(&trade) else { continue };
             let (security, price_cents) = (order.security, self.price_cents(order.security, at));
             self.triggers.push_back(Entry { security, price_cents, quantity: TRIGGER_QUANTITY, meets: Some(trade) });
@@ -243,8 +245,7 @@ impl Market {
             Some((words.next()?.parse().ok()?, words.next().and_then(market::security_of)?))
         };
         let mut orders: Vec<(i64, u64)> = triggered.split(',').filter_map(order).collect();
-        // The orders are sorted, so that the same seed gives the same delays in whatever order the engine returns the
-        // orders.
+        // Engines return the orders in different order. Sorting makes their delays depend on the seed only.
         orders.sort_unstable();
         for (trade, security) in orders {
             let order = self.limits.remove(&trade);
@@ -257,8 +258,8 @@ impl Market {
         }
     }
 
-    /// Handles the prices that a Market-Feed has written on an engine without data. The orders that it found are taken
-    /// from this market's own list.
+    /// Handles a Market-Feed on an engine without data, which cannot return the orders that it found. The orders come
+    /// from this market's own list instead.
     pub fn met(&mut self, entries: &[Entry], now: u64) {
         for order in entries.iter().filter_map(|entry| entry.meets) {
             if let Some(Order { trade, security, quantity, .. }) = self.limits.remove(&order) {
@@ -267,7 +268,8 @@ impl Market {
         }
     }
 
-    /// Handles a failed job. It is retried, so that no trade is lost, but only a limited number of times.
+    /// Handles a failed job. The job is retried, so that no trade is lost. After `MOST_TRIES` tries, the market gives
+    /// it up.
     pub fn failed(&mut self, due: Due, now: u64) {
         let tries = due.tries + 1;
         if tries == MOST_TRIES {

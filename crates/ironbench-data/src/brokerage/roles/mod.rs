@@ -1,12 +1,12 @@
 //! Roles of the clients in a brokerage trial: customers, the market, and data maintenance.
 //!
 //! The plan's clients are customers, which share one deck. Additional clients belong to the market and wait for results
-//! and batches of prices. The last additional client maintains data every minute. For a reproducible final state, a
-//! single client does everything, and time advances with its transactions.
+//! and batches of prices. The last additional client maintains data every minute. If the final state must be
+//! reproducible, a single client does all work, and each of its transactions advances the time by a fixed step.
 //!
 //! In a trial in parts, each load process has its own deck, market and trade numbers, and the first process maintains
-//! the data. A Market-Feed may find orders of another process. The market of the process that ran the Market-Feed then
-//! answers them.
+//! the data. A Market-Feed may find an order that another process has placed. The market of the process that ran the
+//! Market-Feed then answers this order.
 
 mod deck;
 mod inputs;
@@ -43,7 +43,7 @@ use person::{Duty, Person, TABLES};
 pub const VARIABLES: &[&str] = Input::ALL;
 
 const SECOND: u64 = 1_000_000_000;
-/// Virtual time that a transaction takes if one client does everything.
+/// Virtual duration of a transaction, if one client does all work.
 const STEP_NS: u64 = 10_000_000;
 
 /// Options of the roles, as given in the plan.
@@ -52,7 +52,7 @@ const STEP_NS: u64 = 10_000_000;
 pub struct Options {
     /// The generator of the loaded data.
     pub data: Generator,
-    /// Number of market clients of all parts together; None for one per four customers.
+    /// Total number of market clients over all parts. With None, there is one for every four customers.
     #[serde(default)]
     pub market_clients: Option<usize>,
     /// Whether one client does all work sequentially, so that the same seed gives the same final state.
@@ -62,17 +62,18 @@ pub struct Options {
     #[serde(default = "a_minute")]
     pub maintenance_s: f64,
     /// Time in which a price moves from $20 to $30 and back, 900 s in the standard. A limit order waits for a sixth of
-    /// this time on average, and at most for the whole time.
+    /// this time on average, and never longer than this time.
     #[serde(default = "quarter_hour")]
     pub price_period_s: f64,
-    /// Number of the first trade, above all existing ones; None for the number after the initial trades.
+    /// Number of the first trade, which must exceed the numbers of all existing trades. With None, it is the number
+    /// after the initial trades.
     #[serde(default)]
     pub first_trade: Option<i64>,
-    /// Time of the last existing trade, in milliseconds of business time. This trial starts after it. If it is None or
-    /// before the morning after the initial trades, the trial starts in that morning.
+    /// Time of the last existing trade, in milliseconds of business time. This trial starts after it, and not before
+    /// the morning after the initial trades. With None, it starts on that morning.
     #[serde(default)]
     pub first_time: Option<i64>,
-    /// Whether the engine stores no data, so that no Market-Feed reports the orders that it found.
+    /// Whether the engine stores no data. On such an engine, a Market-Feed cannot return the orders that it found.
     #[serde(default)]
     pub no_data: bool,
     /// Whether prices are stored as integer cents.
@@ -131,7 +132,8 @@ pub struct Roles {
     activity: Activity,
     clock: Clock,
     curve: Curve,
-    /// Business time at which the trial starts. The start does not change the position of prices on their curve.
+    /// Business time at which the trial starts. It does not affect prices, which start at the same position in every
+    /// trial.
     begins_ms: i64,
     deck: OnceLock<Mutex<Deck<Kind>>>,
     next_trade: AtomicI64,
@@ -167,8 +169,8 @@ impl Roles {
             begins_ms: options.first_time.unwrap_or(curve.start_ms).max(curve.start_ms),
             deck: OnceLock::new(),
             next_trade: AtomicI64::new(trades.first_own()),
-            // A trial is shorter than the cycle through all tables. If every trial started with the first table, the
-            // last ones would never be maintained.
+            // A trial maintains one table after the other, and is too short for all of them. It starts with a random
+            // table, because the last tables would otherwise never be maintained.
             first_table: Dice::new(seed, Purpose::Maintenance as u64, 0).below(TABLES as u64) as i64,
             market: Mutex::new(Market::new(curve, brokerage.securities(), delays, trades)),
             customers: clients,
@@ -187,8 +189,8 @@ impl Roles {
         self.options.market_clients.unwrap_or(self.part.all_clients / 4).max(1)
     }
 
-    /// Returns the number of this part's market clients, an even share of all. It is at least one, because a market
-    /// without clients would not answer.
+    /// Returns the number of market clients of this part. Each part has an equal share of them, but at least one,
+    /// because orders would otherwise get no answer.
     fn market_clients(&self) -> usize {
         let (all, Part { number, of, .. }) = (self.all_market_clients(), self.part);
         (all * (number + 1) / of - all * number / of).max(1)
@@ -200,11 +202,12 @@ impl Roles {
         usize::from(self.part.number == 0)
     }
 
-    /// Returns a number that is unique to a client's inputs, over all parts.
+    /// Returns a number that determines the random inputs of a client. No two clients of any part have the same number,
+    /// except clients without inputs.
     fn place(&self, client: usize) -> u64 {
         let place = match self.duty(client) {
             Duty::Customer | Duty::Everything => self.part.first_client + client,
-            // The market draws no inputs.
+            // Market clients draw no inputs, so they can share a number.
             Duty::Market | Duty::Maintenance => self.part.all_clients + self.all_market_clients(),
         };
         place as u64
@@ -232,7 +235,7 @@ impl Roles {
     }
 }
 
-/// Returns the index of the script of each type of transaction.
+/// Returns the index of the script for each type of transaction. Returns None for a type without a script.
 fn scripts(program: &Program) -> [Option<usize>; Kind::ALL.len()] {
     let known = |kind: Kind| program.scripts.iter().position(|script| script.name == kind.name() && script.weight > 0);
     Kind::ALL.map(known)
@@ -260,7 +263,7 @@ impl Jobs for Roles {
                 return Err(Error::input(format!("script {}", Kind::TradeOrder.name()), cause));
             }
         }
-        // If some transactions are missing, the others keep their proportions.
+        // If some types of transaction have no script, the others keep their proportions.
         let kinds = Kind::ALL.into_iter().filter(|kind| there(*kind)).map(|kind| (kind, kind.cards()));
         let deck = Deck::new(kinds, Dice::new(self.seed, Purpose::Deck as u64, self.part.number as u64));
         if deck.is_empty() {

@@ -1,4 +1,4 @@
-//! Names of the variables with which a brokerage transaction gets its inputs.
+//! Names of the variables through which a brokerage transaction gets its inputs.
 
 use crate::sheet::names;
 

@@ -1,4 +1,5 @@
-//! The work of one client: chooses its next transaction with inputs, and handles the result of its last transaction.
+//! The work of one client. It chooses the client's next transaction and its inputs, and handles the result of the last
+//! transaction.
 
 use std::fmt::Write;
 
@@ -16,11 +17,11 @@ use crate::dice::Dice;
 use crate::row::Phrase;
 use crate::sheet::{Sheet, Slots};
 
-/// Queues in which clients wait.
+/// Numbers of the queues in which market clients and the maintenance client wait.
 const MARKET: usize = LAGGING_LINE;
 const MAINTENANCE: usize = MARKET + 1;
-/// Interval at which the market checks for work from other threads. Only orders with a shorter delay, which are one in
-/// 200, can become late because of it.
+/// Interval at which the market checks for work from other threads. An order can be answered late only if its delay is
+/// shorter than this interval, which is the case for one order in 200.
 const LOOK_NS: u64 = 5_000_000;
 pub(super) const TABLES: i64 = 12;
 
@@ -32,7 +33,7 @@ pub(super) enum Duty {
     Everything,
 }
 
-/// The job of a client, with the data that are needed when the job ends.
+/// The current job of a client, with the data that are needed when the job ends.
 enum Hand {
     Order(Order, bool),
     Market { due: Due, price_cents: i64 },
@@ -47,7 +48,7 @@ pub(super) struct Person<'a> {
     inputs: Inputs<'a>,
     phrase: Phrase,
     list: String,
-    /// Number of times that data were maintained.
+    /// Number of Data-Maintenance transactions so far.
     maintained: u64,
     hand: Hand,
 }
@@ -117,7 +118,7 @@ impl<'a> Person<'a> {
         self.script(kind)
     }
 
-    /// Returns the time of the next maintenance. The first is after half the interval.
+    /// Returns the time of the next Data-Maintenance. The first one starts after half of the interval.
     fn maintenance_at(&self) -> u64 {
         let pace = self.roles.options.maintenance_s * SECOND as f64;
         (pace * (self.maintained as f64 + 0.5)) as u64

@@ -226,7 +226,7 @@ fn parts_share_the_market_and_number_their_orders_apart_and_the_first_maintains_
     };
     let mut drawn: Vec<_> = parts.iter().flat_map(duties).filter(|(duty, _)| *duty != Duty::Market).collect();
     drawn.sort_by_key(|(_, place)| *place);
-    // The inputs of each part are the same as in a trial of one process.
+    // The parts together draw the same inputs as a trial of one process.
     assert_eq!(drawn, duties(&whole).into_iter().filter(|(duty, _)| *duty != Duty::Market).collect::<Vec<_>>());
     let decks = parts.iter().map(|roles| {
         roles.check(&full()).unwrap();
@@ -259,7 +259,7 @@ fn a_hundred_thousand_transactions_have_the_mix_of_the_standard() {
         let found = done[name] as f64 * 100.0 / all as f64;
         assert!((found - share).abs() < 0.1, "{name}: {found:.2} percent instead of {share}: {done:?}");
     }
-    // In 1000 seconds, data are maintained once each minute, the first time after half a minute.
+    // The trial has 1000 seconds. Maintenance runs once per minute, for the first time after half a minute.
     assert_eq!(done["data_maintenance"], 17);
     let rolled_back = outcome.summary.scripts[Kind::TradeOrder as usize].rolled_back;
     assert!((60..145).contains(&rolled_back), "{rolled_back}");

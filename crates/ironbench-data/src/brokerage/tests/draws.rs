@@ -14,7 +14,7 @@ fn chi_squared(counts: &[u64], shares: &[f64]) -> f64 {
     counts.iter().zip(expected).map(|(&count, expected)| (count as f64 - expected).powi(2) / expected).sum()
 }
 
-/// Values that the statistic exceeds with probability 10⁻⁴, by degrees of freedom (any table of χ²).
+/// For each number of degrees of freedom, the value that the statistic exceeds with probability 10⁻⁴ (any table of χ²).
 const CRITICAL: [f64; 10] = [0.0, 15.14, 18.42, 21.11, 23.51, 25.74, 27.86, 29.88, 31.83, 33.72];
 
 pub fn fits(what: &str, counts: &[u64], shares: &[f64]) {
@@ -86,7 +86,7 @@ fn accounts_and_orders_are_drawn_as_the_standard_says() {
     fits("balances above and below zero", &debts, &[80.0, 20.0]);
     fits("others who may trade", &trusted, &[60.0, 38.0, 2.0]);
     fits("accounts of brokers", &brokers, &[1.0; 10]);
-    // Accounts differ in how much they trade, so the executors of trades are not drawn independently.
+    // The test for independent draws does not apply here, because some accounts trade much more than others.
     let owner = by[0] as f64 / trades as f64;
     assert!((owner - 0.9).abs() < 0.01, "{owner} by the owner");
     // The distribution is exponential with a mean of 1 s, cut off at 5 s.
@@ -115,7 +115,8 @@ fn a_limit_is_met_by_the_price_when_the_order_is_submitted_and_not_before() {
             };
             assert!(met(trade.submitted_ms) && placed <= trade.submitted_ms, "{trade:?}");
             waited += i64::from(placed < trade.submitted_ms);
-            // Within a cent of the limit, the price does not change for half a second.
+            // The price is in whole cents and changes by a cent in about half a second, so times near the ends are left
+            // out.
             let between = (placed + 900..trade.submitted_ms - 900).step_by(997);
             assert!(between.into_iter().all(|time| !met(time)), "{trade:?} {:?}", phase(trade.security, placed));
         }

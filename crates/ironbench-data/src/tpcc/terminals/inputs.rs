@@ -23,8 +23,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Draws the constants. The constant for last names differs by 65 to 119, except 96 and 112, from `c_load`. The
-    /// data were generated with `c_load`.
+    /// Draws the constants. `c_load` is the constant for last names with which the data were generated. The new
+    /// constant for last names differs from it by 65 to 119, but not by 96 or 112.
     pub fn drawn(dice: &mut Dice, c_load: u64) -> Self {
         let differs = |c: &u64| matches!(c.abs_diff(c_load), 65..=95 | 97..=111 | 113..=119);
         let possible: Vec<u64> = (0..=OF_NAMES).filter(differs).collect();
@@ -39,10 +39,11 @@ impl Constants {
 /// The warehouses and the district that a terminal works for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Home {
-    /// First of the terminal's warehouses, which are `first`, `first + step`, … (from 0).
+    /// Number of the terminal's first warehouse, from 0. The other warehouses are `first + step`, `first + 2 * step`,
+    /// and so on.
     pub first: u64,
     pub step: u64,
-    /// District of Stock-Level (from 0); None for a random district in each transaction.
+    /// District that Stock-Level examines, from 0. With None, each transaction draws a random district.
     pub district: Option<u64>,
 }
 
@@ -109,7 +110,7 @@ impl Inputs {
         self.dice.below(100)
     }
 
-    /// Draws how a customer is found, which is by last name in 60% of cases.
+    /// Draws how a customer is found. In 60% of the cases, this is by last name.
     fn customer_or_name(&mut self, sheet: &mut Sheet) {
         let by_name = self.percent() < 60;
         sheet.flag(Input::ByName, by_name);
@@ -159,7 +160,7 @@ impl Inputs {
         let new = |place: usize| lines[..place].iter().all(|line| line.item != lines[place].item);
         sheet.number(Input::Different, (0..lines.len()).filter(|place| new(*place)).count() as i64);
         for place in 0..MOST_LINES {
-            // Lists of a fixed length repeat their first line.
+            // If the order has fewer lines than variables, the first line is repeated.
             let Line { supplier, item, quantity } = lines.get(place).copied().unwrap_or(lines[0]);
             sheet.number(OfLine(place, Of::Item), item as i64);
             sheet.number(OfLine(place, Of::Supplier), supplier as i64);

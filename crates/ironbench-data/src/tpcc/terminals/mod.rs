@@ -33,11 +33,11 @@ use names::Input;
 /// Names of the input variables.
 pub const VARIABLES: &[&str] = Input::ALL;
 
-/// Longest think time, as a multiple of the mean.
+/// Maximum think time, as a multiple of the mean.
 const LONGEST_THINK: f64 = 10.0;
 
-/// Simulated time for which terminals have worked before the trial. It lets them start at different points of their
-/// cycle, which takes 21 s on average.
+/// Simulated time for which the terminals have worked before the trial. Because of it, they start at different points
+/// of their cycle, which takes 21 s on average.
 const WORKED_S: f64 = 100.0;
 
 /// Interval at which a client checks whether a terminal of another thread has queued a Delivery.
@@ -63,8 +63,8 @@ pub struct Options {
     /// Whether terminals wait for the standard's keying and think times.
     #[serde(default)]
     pub paced: bool,
-    /// Number of clients of all parts together that carry out deferred deliveries. With 0, each terminal carries out
-    /// its deliveries itself.
+    /// Total number of clients over all parts that carry out deferred deliveries. With 0, each terminal carries out its
+    /// own deliveries.
     #[serde(default)]
     pub delivery_clients: usize,
     /// Whether prices are stored as integer cents.
@@ -79,7 +79,7 @@ struct Queued {
     since: u64,
 }
 
-/// Queued deliveries of this part, and the maximum number of them at a time.
+/// Queued deliveries of this part. `longest` is the maximum number of deliveries that were queued at the same time.
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Queued>,
@@ -137,7 +137,7 @@ fn script(program: &Program, name: &str) -> Option<usize> {
     program.scripts.iter().position(|script| script.name == name && script.weight > 0)
 }
 
-/// Returns the index of the script of each type of transaction.
+/// Returns the index of the script for each type of transaction. Returns None for a type without a script.
 fn scripts(program: &Program) -> [Option<usize>; Kind::ALL.len()] {
     Kind::ALL.map(|kind| script(program, kind.name()))
 }
@@ -151,8 +151,8 @@ impl Jobs for Terminals {
         VARIABLES
     }
 
-    /// Returns an even share of the delivery clients of all parts, but at least one, because clients of other parts
-    /// cannot carry out this part's deliveries.
+    /// Returns the number of delivery clients of this part. Each part has an equal share of them, but at least one,
+    /// because clients of other parts cannot carry out its deliveries.
     fn waiting_clients(&self) -> usize {
         let (all, Part { number, of, .. }) = (self.options.delivery_clients, self.part);
         if all == 0 { 0 } else { (all * (number + 1) / of - all * number / of).max(1) }
@@ -220,7 +220,7 @@ impl<'a> Terminal<'a> {
         if terminals.defers() {
             scripts[Kind::Delivery as usize] = script(program, REQUEST);
         }
-        // If some transactions are missing, the others keep their proportions.
+        // If some types of transaction have no script, the others keep their proportions.
         let kinds = Kind::ALL.into_iter().filter(|kind| scripts[*kind as usize].is_some());
         Self {
             terminals,

@@ -1,4 +1,4 @@
-//! Names of the variables with which a transaction gets its inputs.
+//! Names of the variables through which a transaction gets its inputs.
 
 use crate::sheet::{Name, names};
 

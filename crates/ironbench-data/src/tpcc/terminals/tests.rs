@@ -153,12 +153,12 @@ fn deliveries_have_a_carrier_and_stock_levels_a_threshold() {
 fn terminals_share_the_warehouses_evenly() {
     let homes = |terminals, warehouses| (0..terminals).map(move |terminal| Home::of(terminal, terminals, warehouses));
     let own = |home: Home, warehouses| (home.first..warehouses).step_by(home.step as usize).collect::<Vec<_>>();
-    // There are fewer terminals than warehouses, so each warehouse has one terminal.
+    // With fewer terminals than warehouses, each warehouse belongs to one terminal.
     let mut all: Vec<u64> = homes(3, 10).flat_map(|home| own(home, 10)).collect();
     all.sort_unstable();
     assert_eq!(all, (0..10).collect::<Vec<_>>());
     assert!(homes(3, 10).all(|home| home.district.is_none()));
-    // There are ten terminals per warehouse, so each district has one.
+    // With ten terminals per warehouse, each district belongs to one terminal.
     let all: BTreeSet<_> = homes(30, 3).map(|home| (own(home, 3), home.district)).collect();
     assert_eq!((all.len(), all.first().unwrap().0.len()), (30, 1));
     let used = |more| {
@@ -334,7 +334,7 @@ fn scripts_and_data_of_other_workloads_are_refused() {
 
 #[test]
 fn numbers_that_are_drawn_often_are_spread_by_the_constant() {
-    // Without the constant, numbers with many ones in binary would be frequent in every trial.
+    // Without the constant C, the same numbers would be frequent in every trial: those with many ones in binary.
     let mut dice = Dice::new(1, 2, 3);
     let mean = |dice: &mut Dice, c| (0..COUNT).map(|_| nurand(dice, 1023, 1, 3000, c)).sum::<u64>() / COUNT as u64;
     assert!(mean(&mut dice, 0).abs_diff(mean(&mut dice, 700)) > 50);

@@ -70,7 +70,7 @@ fn the_market_answers_within_five_seconds_and_a_batch_follows_ten_results() {
     }
     assert_eq!(market.counts().pending, 1000);
     let (early, _) = answered(&mut market, SECOND);
-    // With an exponential delay of mean 1 s, 63% of all are within it.
+    // The delay is exponential with a mean of 1 s, so 63% of the results arrive within 1 s.
     assert!((580..690).contains(&early.len()), "{}", early.len());
     let (late, feeds) = answered(&mut market, 5 * SECOND);
     let all: BTreeSet<i64> = early.iter().chain(&late).copied().collect();
@@ -93,7 +93,7 @@ fn an_order_with_a_limit_waits_for_its_price_and_then_for_the_batch_that_tells_i
     }
     let (results, feeds) = answered(&mut market, 6 * SECOND);
     assert_eq!((results.len(), feeds.len()), (10, 1));
-    // The second order's price is far away, so one price has met a limit.
+    // The price is far from the limit of the second order, so only one limit has been met.
     assert_eq!(feeds[0].iter().filter(|entry| entry.quantity == 375 && entry.security == 7).count(), 1);
     let symbol = Symbol::of(7);
     market.fed(&format!("1 {} 25.00, 77 {} 25.00", symbol.as_str(), symbol.as_str()), 6 * SECOND);
@@ -118,7 +118,7 @@ fn work_that_failed_is_tried_again_and_counts_from_when_it_was_due() {
         now = market.next(now).unwrap_err();
         again = market.next(now).unwrap();
     }
-    // Work that always fails is not retried forever, and is counted.
+    // A job that always fails is given up after some tries, and counted.
     market.failed(again, now);
     assert_eq!((market.next(now), market.counts().given_up), (Err(u64::MAX), 1));
 }
@@ -155,14 +155,14 @@ fn an_order_that_the_feed_of_another_process_found_is_answered_there_and_counted
         let (one, other) = (one.counts(), other.counts());
         (one.pending as i64 + one.limits) + (other.pending as i64 + other.limits)
     };
-    // Numbers start at 1 and two processes use them in rotation, so this process has the even numbers.
+    // Two processes use the numbers from 1 on in rotation, so the second process has the even numbers.
     theirs.place(order(2, OrderKind::LimitBuy, 2100), 0);
     theirs.place(order(4, OrderKind::LimitBuy, 2100), 0);
     ours.place(order(3, OrderKind::LimitBuy, 2100), 0);
     assert_eq!(under_way(&ours, &theirs), 3);
     ours.fed(&format!("{}, {}, {}", told(2), told(2), told(3)), 1);
     assert_eq!(under_way(&ours, &theirs), 3);
-    // The last order is found before its client has received the confirmation.
+    // Order 6 is found before its client has received the reply to the commit.
     ours.fed(&told(6), 2);
     theirs.place(order(6, OrderKind::LimitBuy, 2100), 3);
     assert_eq!(under_way(&ours, &theirs), 4);
