@@ -1,8 +1,10 @@
 """Sections of a report, one module for each subject.
 
-Each module defines `PLACE`, by which the modules are sorted, and `sections(study)`, which yields the module's sections
-for runs and labs. `sections` of this package leaves out empty sections, so a module need not check whether the study is
-about a lab.
+Each module defines `PLACE` and `sections(study)`. `PLACE` determines the order of the modules in a report.
+`sections(study)` yields the module's sections, for runs and for labs.
+
+The function `sections` of this package leaves out empty sections. A module therefore need not check whether the study
+is about a lab.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def sections(study: Study) -> list[Section]:
-    """Returns all sections with content, in reading order."""
+    """Returns all sections of a report that have content, in reading order."""
     shown = presentation.of_study(study)
     hidden = shown.hides if shown else frozenset[str]()
     modules = [importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__)]
@@ -38,8 +40,8 @@ def sections(study: Study) -> list[Section]:
 
 
 def _marked(section: Section, study: Study) -> Section:
-    """Adds to the title of every chart which systems have emulated storage, because a chart may be copied without its
-    page."""
+    """Adds the systems with emulated storage to the title of every chart. A chart may be copied without its page, and
+    its readers must know which storage was emulated."""
     shown: list[tuple[str, Sequence[Record]]] = [
         (configuration(cell.configuration), cell.usable) for cell in study.cells
     ]

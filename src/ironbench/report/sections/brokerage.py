@@ -1,4 +1,5 @@
-"""Results of the brokerage workload: score, transaction mix, response times with their limits, and the market lag."""
+"""Results of the brokerage workload. They contain the score, the transaction mix, the response times with their limits,
+and the market lag."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _per_core(system: MainResults) -> Summary | None:
-    """Returns the score per core; None if the number of cores is unknown."""
+    """Returns the score per core of the server. Returns None if the number of cores is unknown."""
     if not system.cores:
         return None
     return summarise([one.metrics[SCORE] / system.cores for one in system.trials if SCORE in one.metrics])

@@ -1,4 +1,5 @@
-"""What changed between two replays of a capture: statements by their share of the difference."""
+"""What changed between two replays of a capture. Statements are sorted by how much they contribute to the
+difference."""
 
 from __future__ import annotations
 

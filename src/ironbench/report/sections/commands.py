@@ -1,4 +1,5 @@
-"""The user's own commands: how often each ran, how long it took, and which failed."""
+"""The user's own commands. The section shows how often each command ran, how long it took, and which commands
+failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Time that clients spend on opening new connections, for loads in which clients do not keep their connections."""
+"""Time that clients spend on new connections. The section exists only for loads in which clients open new connections
+during the trial."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:
-    """Yields the name and the comparable trials of each configuration of a lab, or of each load of a run."""
+    """Yields pairs of a name and comparable trials. A lab has a pair for each configuration, and runs have a pair for
+    each system and load."""
     for cell in study.cells:
         yield label(cell.configuration), cell.usable
     for part in study.parts:
@@ -56,6 +58,6 @@ def _row(name: str, records: Sequence[Record]) -> Iterator[Row]:
 
 
 def _share(record: Record) -> float:
-    """Returns the fraction of the clients' total time that was spent on new connections."""
+    """Returns the fraction of the clients' time during which they opened new connections."""
     took_s = record.metrics["reconnects"] * record.metrics["reconnect_mean_s"]
     return took_s / (record.cell.load.clients * record.elapsed_s)

@@ -1,4 +1,5 @@
-"""CPU time and waits of backends as stacked bars, by number of clients or by a lab's configurations."""
+"""CPU time by program, and wait events of backends. Both are stacked bars, one for each number of clients or each
+configuration of a lab."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def of_parts(study: Study) -> list[Chart]:
 
 
 def of_cells(study: Study) -> list[Chart]:
-    """Draws how the CPU time was used. Returns an empty list if no trial measured it."""
+    """Draws which programs used the CPU time in each configuration. Returns an empty list if this was not measured."""
     budgets = {label(cell.configuration): _named(cell.budget) for cell in study.cells if cell.budget}
     colours = {
         part: colour
@@ -90,8 +91,8 @@ def waits(study: Study) -> list[Chart]:
     ]
 
 
-# Colours of the parts of CPU time, in stacking order. Idle time has the colour of the background, and steal time is red
-# because other virtual machines used it.
+# Colours of the programs that use CPU time, in stacking order. Idle time is nearly invisible. Steal time, which other
+# virtual machines used, is red.
 BUDGET = {
     "server": "@p0",
     "client": "@p1",
@@ -104,7 +105,7 @@ BUDGET = {
     "idle": "@p6",
 }
 _NAMES = {"relay": "latency relay", "other": "other programs", "steal": "steal time"}
-"""Names of those parts of CPU time that have other names in records than in reports."""
+"""Maps names in records to names in reports, where the two differ."""
 
 
 def _named(budget: Mapping[str, float]) -> dict[str, float]:
@@ -112,7 +113,7 @@ def _named(budget: Mapping[str, float]) -> dict[str, float]:
 
 
 def at_work(part: SubjectResults) -> str:
-    """Describes the streams, for workloads in which streams and not clients do the work. Returns an empty text for
+    """Describes the streams of a workload whose work is done by streams and not by clients. Returns an empty text for
     other workloads."""
     known = streams(part.subject.records[0])
     return known[1] if known else ""
@@ -127,8 +128,8 @@ def by_clients(
     what: str,
     streams_words: str = "",
 ) -> Chart:
-    """Returns a bar for each number of clients. `streams_words`: text that replaces the number of clients if streams
-    did the work."""
+    """Draws a stacked bar for each number of clients. `streams_words`: description of the streams, which replaces the
+    number of clients if streams did the work."""
     axis = "streams" if streams_words else "clients"
     parts = [part for part in colours if any(bar.parts.get(part, 0.0) >= 0.0005 for bar in bars)]
     table = Table(

@@ -1,5 +1,5 @@
-"""Throughput and response time against clients: a point for every trial, lines through the medians, and bands for the
-range of the repeats."""
+"""Throughput and response time at each number of clients. Charts show a point for each trial, a line through the
+medians, and a band for the range of the repeats."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def bars(study: Study) -> Bars | None:
-    """Returns throughput by clients and system, for formats without charts."""
+    """Returns a bar for the throughput of each system at each number of clients, for formats without charts."""
     rows = [
         (f"{grouped(point.clients):>6}  {part.name}", TableCell(point.metrics["throughput"].centre, "1/s"))
         for clients in sorted({point.clients for part in study.closed for point in part.curve.points})
@@ -52,15 +52,15 @@ def bars(study: Study) -> Bars | None:
 
 _LOG_TIMES = 40
 _LABEL_WIDTH, _LABEL_HEIGHT = 0.15, 0.08
-"""Size of a peak's label: its width as a fraction of the horizontal axis in a narrow window, and its height as a
-fraction of the highest mark's height."""
+"""Size of the label of a peak in a narrow window. The width is a fraction of the horizontal axis. The height is a
+fraction of the highest value."""
 _MANY = 400
-"""Number of trials above which points are drawn smaller, so that they do not hide each other."""
+"""If there are more trials, their points are drawn smaller, so that they do not hide each other."""
 
 
 def curves(study: Study) -> list[Chart]:
-    """Returns one chart for each metric of closed-loop trials. Open-loop trials are left out, because the target rate
-    determines their throughput."""
+    """Returns a chart for each metric of closed-loop trials. Open-loop trials have no such charts, because the target
+    rate determines their throughput."""
     wanted = (
         ("throughput", "Throughput", f"{study.counts[1]}/s", 340),
         ("response_time_p50_s", "Response time, median", "half of the transactions took no longer", 260),
@@ -111,7 +111,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
 
 
 def _note(points: list[tuple[str, CurvePoint]], place: str) -> str:
-    """Explains lines, bands and the figures above the marks."""
+    """Explains the points, lines and bands of a chart, and the labels above them."""
     repeated = any(len(p.trials) > 1 for _, p in points)
     lines = "; lines connect the medians of the repeats, and bands show the range of the repeats" if repeated else ""
     texts = [f"Points are single trials{lines}."]
@@ -146,8 +146,8 @@ def _peaks(study: Study, factor: float) -> list[dict[str, Any]]:
 
 
 def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: list[int]) -> float:
-    """Places the labels of all peaks above all marks, in several rows if labels are close to each other. Returns the
-    upper end of the axis."""
+    """Sets the vertical position of the label of each peak, above all points. Labels that would overlap are in
+    different rows. Returns the upper end of the axis."""
     most: float = max(row["value"] for row in (*trials, *peaks) if row["value"] is not None)
     far = base.wide_apart([float(count) for count in counts], base.LOG_CLIENTS)
 
@@ -167,7 +167,7 @@ def _placed(peaks: list[dict[str, Any]], trials: list[dict[str, Any]], counts: l
 
 
 def _marks(trials: list[dict[str, Any]], some_suspect: bool) -> list[Key]:
-    """Returns legend entries for hollow and ringed points, if the chart contains such points."""
+    """Returns the legend entries for hollow points and for rings, if the chart contains them."""
     keys = []
     if any(row["kind"] == Purpose.CONFIRMATION for row in trials):
         keys.append(Key("hollow point: confirmation trial", "muted", "hollow"))
@@ -198,8 +198,8 @@ def _lines(names: list[str], x: dict[str, Any], y: dict[str, Any]) -> list[dict[
 def _points(
     names: list[str], x: dict[str, Any], y: dict[str, Any], some_suspect: bool, size: int
 ) -> list[dict[str, Any]]:
-    """Returns layers with a point for each trial, and with rings around flagged trials. If all trials are flagged,
-    there are no rings, because a caveat already states it."""
+    """Returns layers with a point for each trial, and a ring around each flagged trial. If all trials are flagged,
+    rings are left out, because a caveat already states it."""
     tooltip = [
         {"field": "system", "title": "system"},
         {"field": "clients", "title": "clients"},
@@ -238,8 +238,8 @@ def _points(
 
 
 def _peak_labels(names: list[str], x: dict[str, Any]) -> list[dict[str, Any]]:
-    """Draws the throughput of each peak as a label above the marks. A dotted line connects the label with the highest
-    trial at the peak; labels of other peaks cover this line."""
+    """Draws the throughput of each peak as a label above the marks. A dotted line connects the label with the best
+    trial at the peak. Other labels are drawn over this line."""
     label = {"field": "label", "type": "quantitative"}
     lead = {
         "data": {"name": "peaks"},
@@ -267,7 +267,8 @@ def _table(names: list[str], points: list[tuple[str, CurvePoint]], metric: str, 
 
 
 def _cell(point: CurvePoint, metric: str, unit: str) -> TableCell:
-    """Returns the cell of a metric. A throughput comes with the percentage of failed transactions."""
+    """Returns the cell with the median and the range of a metric. A throughput also shows the percentage of failed
+    transactions."""
     summary = point.metrics[metric]
     single = "n=1: no range" if summary.n == 1 else ""
     lost = failed_note(point.trials) if metric == "throughput" else ""
@@ -281,7 +282,7 @@ _LEAD_RATES = (
 
 
 def rates(study: Study) -> Table:
-    """Returns one row for each rate and number of clients, which shows whether the system sustained the rate."""
+    """Returns a row for each target rate and number of clients. The row shows whether the system sustained the rate."""
     head = ("system", "target rate", "clients", "outcome", "completed", "failed", "trials", "median", "99th percentile")
     rows: list[Row] = []
     for part in study.parts:
@@ -300,6 +301,6 @@ def rates(study: Study) -> Table:
 
 
 def _tried(part: SubjectResults, one: Rate) -> TableCell:
-    """Counts the trials of a row. After a search, only the confirmation trials are counted."""
+    """Returns the cell with the number of trials. After a search, it counts only the confirmation trials."""
     note = f"confirmations of {counted(len(part.subject.usable), 'trial')}" if one.confirmed else ""
     return count(len(one.trials), note)

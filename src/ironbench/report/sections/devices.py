@@ -1,4 +1,4 @@
-"""I/O of devices: time by role, latency and size of every I/O, and the CPU cost of a read."""
+"""I/O of devices: the mean latency for each role, distributions of I/O latency and size, and the CPU cost of a read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def role_latency(study: Study) -> list[Chart]:
-    """Draws the mean latencies as bars. Draws nothing if no role has a separate emulated device."""
+    """Draws the mean I/O latency of each role as bars. Returns an empty list if no role has its own emulated device."""
     return grouped_bars(
         Shown(
             "role-latency",
@@ -86,7 +86,7 @@ _MICRO, _KIB = 1e-6, 1024.0
 
 
 def device_io(study: Study) -> list[Chart]:
-    """Returns a chart for each quantity that was counted."""
+    """Returns a chart for each metric whose distribution was measured, such as the read latency."""
     charts = []
     for metric in _TITLES:
         distributions = [(part.name, one) for part in study.parts for one in part.device_io if one.metric == metric]
@@ -119,7 +119,7 @@ def _chart(study: Study, metric: str, distributions: list[tuple[str, Distributio
 
 def _rows(name: str, one: Distribution) -> list[dict[str, Any]]:
     unit = _MICRO if _timed(one) else _KIB
-    # An additional point with share 0 at each end completes the stepped line.
+    # The stepped line needs a point with share 0 at each end, so that it starts and ends at the axis.
     outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
     return [
         {"system": name, "role": device_role(one.part), "edge": edge / unit, "share": share}

@@ -1,4 +1,4 @@
-"""Other differences between systems: further metrics, sizing ratios, and recorded facts."""
+"""Differences between systems other than the findings: other metrics, sizing ratios, and recorded facts."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _LEAD_BALANCE = (
     "ratios, not the absolute sizes, with the ratios of your system."
 )
 _SIDE_BY_SIDE = 4
-"""Maximum number of configurations that a table shows side by side."""
+"""Maximum number of configurations for a table with a column for each configuration."""
 
 
 def balance(study: Study) -> Table:
     """Returns a row for each sizing ratio and a column for each system. For a lab with many configurations, returns a
-    row for each value, with the configurations that have this value."""
+    row for each different value instead. Such a row names the configurations with this value."""
     sides: Sequence[SubjectResults | CellResults] = [*study.parts, *(cell for cell in study.cells if cell.balance)]
     kinds = dict.fromkeys((entry.name, entry.machine) for side in sides for entry in side.balance)
     names = [name for name, _ in kinds]
@@ -86,7 +86,8 @@ REST = "Other differences"
 
 
 def between_parts(study: Study) -> list[tuple[str, Table]]:
-    """Returns a table of the important facts, which needs no title, and a table of all other facts."""
+    """Returns a table of the important facts that differ, and a table of all other facts that differ. The first table
+    needs no title."""
     shown, rest = most_relevant(study.differences)
     head = ("fact", *(part.name for part in study.parts))
     named = (("", shown), (REST, rest))
@@ -96,7 +97,7 @@ def between_parts(study: Study) -> list[tuple[str, Table]]:
 
 
 def between_cells(study: Study) -> Table:
-    """Returns a row for each fact and value, with the configurations that have it."""
+    """Returns a row for each different value of each fact. The row names the configurations with this value."""
     rows = []
     for row in study.differences:
         by_cell: list[tuple[str, Content]] = [

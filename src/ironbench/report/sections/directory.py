@@ -1,4 +1,4 @@
-"""A directory server's own counters: operations by kind, busy threads, and operations that wait for a thread."""
+"""Counters of a directory server: its operations by type, busy threads, and operations that wait for a thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Breakdowns of the differences between the compared configurations of a lab, level by level."""
+"""A section for each comparison of a lab, with the breakdown of the difference."""
 
 from __future__ import annotations
 

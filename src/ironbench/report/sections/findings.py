@@ -1,4 +1,5 @@
-"""Claims and findings of a lab, earlier rounds, and the results of workloads that have a special presentation."""
+"""Claims and findings of a lab, and those of earlier rounds. Also adds the sections of workloads that present their
+results in a special way."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ PLACE = 100
 def sections(study: Study) -> Iterator[Section]:
     asked = with_rows(claimed_table(study.claimed), "Findings that only claims use")
     yield Section("claims", "Claims", tables=(*with_rows(claims(study)), *asked), printed_at_end=True)
-    # The table contains the same figures as the charts.
+    # Only HTML pages show the charts, because the table contains the same figures.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *value_bars(study.levels)))
     yield Section(
         "findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), printed_at_end=True
@@ -31,7 +32,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def claims(study: Study) -> Table:
-    """Returns each claim in the words of the lab file, with the claim's verdict."""
+    """Returns a row for each claim, with its text in the lab file, its verdict, and the reason."""
     rows = tuple((judged.claim.text, judged.verdict, _because(judged)) for judged in study.claims)
     return Table(("claim", "outcome", "reason"), rows, words=True)
 
@@ -48,7 +49,7 @@ _LEAD_EARLIER = (
 
 
 def earlier(study: Study) -> list[tuple[str, Table]]:
-    """Returns findings and claims of the rounds before the last one."""
+    """Returns tables of the findings and claims of all rounds except the last one."""
     rows = [(str(one.number), row) for one in study.earlier for row in claimed_table(one.effects).rows]
     judgements = [(str(one.number), judged) for one in study.earlier for judged in one.claims]
     findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in rows), numbers=True)

@@ -1,5 +1,5 @@
-"""Statistics from inside the server: the cost of statements, their plans, the use of tables and indexes, and statistics
-that the server did not provide."""
+"""Statistics from inside the server: the cost of statements, their plans, and the use of tables and indexes. Also lists
+statistics that the server did not provide."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ PLACE = 1650
 _SHOWN = 10
 _DRAWN = 6
 _SIDE_BY_SIDE = 4
-"""Maximum number of configurations whose times are shown side by side."""
+"""Maximum number of configurations for a table with a column for each configuration."""
 _NAME = 44
-"""Maximum number of characters of a statement in a legend."""
+"""Legends cut statements to this number of characters."""
 _WIDTH = 100
-"""Maximum number of characters of a statement in a table."""
+"""Tables cut statements to this number of characters."""
 _REST = "all other statements"
 _COLOURS = ("@p0", "@p1", "@p3", "@p2", "@p8", "@p5")
 _STATEMENTS = (
@@ -83,7 +83,8 @@ def _placed(title: str, study: Study) -> str:
 
 
 def by_statement(study: Study) -> list[Chart]:
-    """Draws server time per transaction: a bar for each system or configuration, with a part for each statement."""
+    """Draws the server time per transaction. Each system or configuration has a bar, which is divided into the times of
+    its statements."""
     known = [one for one in study.details.inside if one.statements and one.counted.transactions]
     if not known:
         return []
@@ -127,7 +128,7 @@ def by_statement(study: Study) -> list[Chart]:
 
 
 def _labels(texts: Sequence[str]) -> dict[str, str]:
-    """Returns a short, unique name for each statement, by the statement's text."""
+    """Maps the text of each statement to a short, unique name."""
     labels: dict[str, str] = {}
     for text in texts:
         short = cut(text, _NAME)
@@ -166,14 +167,15 @@ def _statement(use: ServerUse, one: ServerStatement) -> Row:
 
 
 def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
-    """Returns the table without empty columns, because most servers do not count everything."""
+    """Returns the table without its empty columns. Most servers do not count everything, so some columns have no
+    values."""
     kept = [at for at, _ in enumerate(head) if any(row[at] != EMPTY for row in rows)]
     return Table(tuple(head[at] for at in kept), tuple(tuple(row[at] for at in kept) for row in rows))
 
 
 def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
-    """Yields a table with the mean time of each statement in every system or configuration, and the ratio to the first
-    one."""
+    """Yields a table with the mean time of each statement. Each system or configuration has a column, and a column with
+    its ratio to the first one. Yields nothing if there are too many to show side by side."""
     known = [one for one in study.details.inside if one.statements]
     if not 1 < len(known) <= _SIDE_BY_SIDE:
         return
@@ -221,7 +223,7 @@ def plan_sentences(study: Study) -> Iterator[str]:
 
 
 def executed(study: Study) -> Iterator[tuple[str, Table]]:
-    """Yields a table of the executed plans that the server wrote to its own log."""
+    """Yields a table of the plans that the server executed and wrote to its log."""
     rows = []
     for one in study.details.inside:
         asked = {(plan.script, plan.number): plan for plan in one.plans}
@@ -251,8 +253,8 @@ def unplanned(study: Study) -> Iterator[tuple[str, Table]]:
 
 
 def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
-    """Yields all plans of the first system, the slowest executed plans of every system, and those plans of other
-    systems that differ from the first system's."""
+    """Yields pairs of a title and plans. They contain all plans of the first system, the slowest executed plans of each
+    system, and the plans of other systems that differ from those of the first system."""
     known = [one for one in study.details.inside if any(plan.text for plan in one.plans)]
     if not known:
         return
@@ -330,7 +332,7 @@ def _index(use: ServerUse, one: IndexUse) -> Row:
 
 
 def _time(use: ServerUse, time_s: float | None) -> TableCell | Missing:
-    """Returns server time per transaction."""
+    """Returns the cell with the server time per transaction."""
     return EMPTY if time_s is None else TableCell(use.used.per_transaction(time_s), "s")
 
 

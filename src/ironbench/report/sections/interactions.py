@@ -1,4 +1,5 @@
-"""Interactions: the gain of two changes made together, divided by the product of their separate gains."""
+"""Interactions of two changes. An interaction is the gain of both changes together, divided by the product of their
+separate gains."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def together(study: Study) -> Table:
-    """Returns a row for each pair of values of a full design."""
+    """Returns a row for each pair of changes in a lab with a full design."""
     factors = {factor.name: factor for factor in study.lab.factors} if study.lab else {}
     rows = tuple(
         (

@@ -1,4 +1,4 @@
-"""Response times by percentile, and script by script."""
+"""Percentiles of response times, and the results of each script."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
 def latency(study: Study) -> list[Chart]:
-    """Draws response times at each system's peak, or at a rate that the system sustained. In open loops, also draws the
-    service time as a dashed line."""
+    """Draws the percentiles of response times, at each system's peak or at a target rate that the system sustained. In
+    open loops, dashed lines show the service times."""
     lines = [
         (part.name, percentiles)
         for part in study.parts
@@ -65,7 +65,7 @@ def latency(study: Study) -> list[Chart]:
 
 
 def _without_line(parts: Sequence[SubjectResults]) -> str:
-    """Names the systems for which there is no line, and the reason."""
+    """Names the systems that have no line in the chart, and states the reason."""
     late = [part.name for part in parts if _is_late(part)]
     rest = [part.name for part in parts if not _is_late(part)]
     text = (
@@ -78,8 +78,8 @@ def _without_line(parts: Sequence[SubjectResults]) -> str:
 
 
 def _is_late(part: SubjectResults) -> bool:
-    """Returns whether the system did not sustain its target rate. Response times then grow until the end of the
-    trial."""
+    """Returns whether the system did not sustain its target rate. Its response times then grew until the end of the
+    trial and are not shown."""
     return part.curve.rate is not None and not part.curve.rate.is_kept
 
 
@@ -145,7 +145,7 @@ def _table(lines: list[tuple[str, Percentiles]], units: str) -> Table:
 
 
 P90 = "response_time_p90_s"
-"""Metric that is recorded only for scripts with response time limits. These scripts have a separate section."""
+"""Metric that is recorded only for scripts with response time limits. Another section shows these scripts."""
 _BY_SCRIPT = (
     *(("throughput", "1/s"), ("response_time_mean_s", "s"), ("response_time_p50_s", "s")),
     ("response_time_p99_s", "s"),
@@ -180,8 +180,9 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
 
 
 def _failed(script: str, trials: Sequence[Record]) -> TableCell | Missing:
-    """Returns the number of failed transactions of a script. A record that counts failures by script contains only
-    scripts with failures."""
+    """Returns the cell with the number of failed transactions of a script. Records contain the number only for scripts
+    with failures, so a missing number means 0. The number is unknown if transactions failed, but no record contains
+    failures by script."""
     of_parts = [name for trial in trials for name in trial.metrics if name.startswith("failed{")]
     if not of_parts and any(trial.metrics.get("failed", 1) for trial in trials):
         return UNKNOWN

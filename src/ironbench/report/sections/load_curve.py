@@ -1,4 +1,4 @@
-"""Loads that followed a curve: the requested load, the work done, and response times, over time."""
+"""Loads that followed a curve. Charts show the requested load, the completed work and the response times over time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
     if one.knee is None:
         way = "sustained the requested rate" if one.curve.of == "rate" else f"completed more {counts} with more clients"
         return f"{name} {way} up to the end of the ramp ({last}), so its knee is at a higher load."
-    knee = float(f"{one.knee:.2g}")  # an estimate is shown with two digits
+    knee = float(f"{one.knee:.2g}")  # rounded to two digits, because it is an estimate
     measure = f"--{one.curve.of} auto:{max(1, round(knee / 2))}-{round(knee * 2)}"
     return (
         f"{name} has its knee at about {_asked(one, knee)}. This is an estimate from a ramp, during which queues "
@@ -51,7 +51,7 @@ def _knee(name: str, one: LoadCourse, counts: str) -> str:
 
 
 def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
-    """Draws load and work on the left axis, and response time on the right axis."""
+    """Draws the requested load and the completed work on the left axis, and the response time on the right axis."""
     suffix, factor = scale("s", [value for _, value in one.p99_s])
     keys = (
         Key(_ASKED[one.curve.of], "muted", "dash"),
@@ -63,8 +63,8 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     late = [_row(t_s, keys[2], TableCell(value, "s"), factor) for t_s, value in one.p99_s]
     left = {"tickCount": 5, "format": ",~f", "title": None}
     right = {"tickCount": 5, "format": ",~f", "title": f"99th percentile, {suffix}", "orient": "right", "grid": False}
-    # A requested rate has the same axis as the completed work. Numbers of clients have a separate scale without an
-    # axis; the table contains them.
+    # A requested rate shares the axis of the completed work. A number of clients has its own scale, which has no axis,
+    # because the table contains the numbers.
     if one.curve.of == "rate":
         data, layers = {"load": asked + done}, [_layer("load", keys[:2], left)]
     else:
@@ -126,7 +126,7 @@ def _by_line(names: list[str], looks: list[Any]) -> dict[str, Any]:
 
 
 def _table(one: LoadCourse) -> Table:
-    """Returns a row for each of at most ten moments, at equal distances."""
+    """Returns rows for at most ten equally spaced points in time."""
     slow = dict(one.p99_s)
     step = max(1, -(-len(one.moments) // 10))
     rows = tuple(

@@ -1,4 +1,5 @@
-"""Profiles: the functions and waits that cause the difference between configurations, or that take the most time."""
+"""Profiles. Tables show which functions and waits cause the difference between two configurations. Without a
+comparison, they show which functions and waits take the most time."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ PLACE = 660
 ID = "profile"
 _MOST_GROUPS = 10
 _RANKS = (0, 0, 3, 3, 0, 0, 4, 2, 0)
-"""Ranks of the columns of a comparison. A narrow terminal leaves out the columns with the highest rank first."""
+"""Ranks of the columns of a comparison's table. A narrow terminal leaves out the columns with the highest rank
+first."""
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -36,8 +38,8 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def section(profiles: Sequence[Profile], comparisons: Sequence[ProfileComparison]) -> Section:
-    """Returns the section. Its tables show the comparisons, or if there are none, the profiles of the configurations.
-    The section is empty if nothing was profiled."""
+    """Returns the section about profiles. Its tables show the comparisons. If there are none, they show the profile of
+    each configuration. The section is empty if nothing was profiled."""
     tables = [table for one in comparisons for table in _compared(one)]
     if not comparisons:
         tables = [table for one in profiles for table in _alone(one)]
@@ -58,7 +60,7 @@ def section(profiles: Sequence[Profile], comparisons: Sequence[ProfileComparison
 
 
 def sentence(one: ProfileComparison) -> str:
-    """Names the function with the largest significant difference."""
+    """Names the function with the largest significant difference, or states why there is none."""
     if one.main is not None:
         return f"{upper_first(wording.change(one.main, one.before, one.after))}."
     return wording.no_change(one) if one.has_intervals else wording.no_intervals(one)
@@ -87,12 +89,12 @@ def _compared(one: ProfileComparison) -> Iterator[tuple[str, Table]]:
 
 
 def _cells(one: FrameChange | GroupChange, *more: TableCell) -> Row:
-    """Returns the cells of a row that follow the name."""
+    """Returns the cells after the name in a row of a comparison. `more`: cells before the last one."""
     return (wording.area_name(one.area), *_times(one), *more, _significant(one, math.isfinite(one.low_s)))
 
 
 def _times(one: TimeChange | PartChange) -> Row:
-    """Returns the cells with both times and their difference."""
+    """Returns the cells with both times, their difference, and its confidence interval."""
     known = math.isfinite(one.low_s)
     interval = TableCell(None, "s", one.low_s, one.high_s, CONFIDENCE) if known else Missing(NO_INTERVAL)
     sides = (TableCell(one.before_s, "s"), TableCell(one.after_s, "s"))

@@ -1,5 +1,5 @@
-"""Results by query: times, ratios, a heat map of all queries, speed-up by parallelism, and queries that changed against
-the overall trend."""
+"""Results of each query. Charts show times, ratios, a heat map, and the speed-up with more parallelism. A table lists
+queries that changed against the overall trend."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ PLACE = 700
 
 
 def sections(study: Study) -> Iterator[Section]:
-    # If there is a single query, the rest of a lab's report already contains everything about it.
+    # The charts are left out for a lab with a single query, because the rest of the report is already about this query.
     alone = study.lab is not None and (study.details.queries is None or len(study.details.queries.names) < 2)
     charts = () if alone else (*by_query(_labelled(study)), *value_queries(study.levels))
     yield Section("queries", "Query by query", charts=charts, tables=against_trend_tables(study.details.against))
 
 
 def _labelled(study: Study) -> Queries | None:
-    """Returns the queries with configurations named in words: `WAL on ssd` instead of `log=ssd`."""
+    """Returns the query times with the names that reports use for configurations, such as `WAL on ssd` instead of
+    `log=ssd`."""
     if study.details.queries is None:
         return None
     subjects = (replace(one, name=label(study.configuration(one.name))) for one in study.details.queries.subjects)

@@ -1,4 +1,4 @@
-"""Fidelity of the replay of a capture: the recorded work beside the work of the replay."""
+"""How faithful the replay of a capture was. Tables compare the recorded work with the work of the replay."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Response times of configurations at the same rate: a confidence interval for each configuration and rate, and a point
-for each block."""
+"""Response times of configurations that ran at the same rate. Charts show the range of the blocks, and a point for each
+block."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ def sections(study: Study) -> Iterator[Section]:
 _WANTED = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p99", "p999"))
 _LOG_TIMES = 40
 _GROUP = 0.74
-"""Width of all configurations at one rate, as a fraction of the distance between two rates."""
+"""At each rate, the configurations are side by side. Together, they take this fraction of the distance to the next
+rate."""
 _WITHIN = 0.6
-"""Width of a configuration's points, as a fraction of the configuration's width."""
+"""The points of a configuration take this fraction of the configuration's width."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rate:
-    """A rate, and the results of every configuration at this rate."""
+    """A target rate and the results of each configuration at this rate."""
 
     share: float
     rate: float | None
@@ -63,8 +64,8 @@ class _Rate:
 
 
 def same_load(study: Study) -> list[Chart]:
-    """Returns one chart for each percentile. Returns an empty list if there are no fixed-rate configurations, or too
-    many to distinguish."""
+    """Returns a chart for each percentile. Returns an empty list if no configuration ran at a fixed rate, or if there
+    are too many configurations to distinguish."""
     rates = _rates(study)
     there = {name for rate in rates for name in rate.sides}
     names = [cell.name for cell in study.cells]
@@ -120,8 +121,9 @@ def _marks(behind: bool, repeated: bool) -> tuple[Key, ...]:
 def _rows(
     metric: str, table: Table, shown: list[str], rates: Sequence[_Rate], factor: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns the Vega data of the means over all blocks, and of a point for each block. Configurations at the same
-    rate are side by side, and the points of a configuration are in the order of the blocks."""
+    """Returns two lists of Vega data. The first contains a point for all blocks of each configuration and rate, and the
+    second a point for each block. Configurations at the same rate are side by side. The points of a configuration are
+    in the order of the blocks."""
     means: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     place = _GROUP / len(shown)
@@ -149,7 +151,8 @@ def _rows(
 
 
 def _looks(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the colour and shape of these configurations, which are the same as in other charts."""
+    """Returns the encodings of colour and shape for the configurations in `shown`. Colours and shapes are the same as
+    in other charts."""
     looks = []
     for encoding in (base.colour(names), base.shape(names)):
         known = dict(zip(names, encoding["scale"]["range"], strict=True))
@@ -194,14 +197,14 @@ def _table(metric: str, shown: list[str], rates: Sequence[_Rate]) -> Table:
 
 
 _SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "p99"))
-"""Percentiles in the tables. The JSON document contains all percentiles."""
+"""Percentiles that the tables show. The JSON document contains all percentiles."""
 _LEAST_BLOCKS = 3
-"""Minimum number of blocks for a confidence interval. With two blocks, Student's t has one degree of freedom, and
-intervals span many orders of magnitude."""
+"""Minimum number of blocks for a confidence interval. With two blocks, Student's t distribution has one degree of
+freedom, and intervals extend over many orders of magnitude."""
 
 
 def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
-    """Returns a table for each comparison, with a row for each rate: the times of both sides, and their ratio."""
+    """Returns a table for each comparison. Each rate has a row with the times of both sides and their ratio."""
     contrasts = dict.fromkeys(one.contrast for one in loads)
     return [
         (terms.comparison(known), _times_table([one for one in loads if one.contrast == known])) for known in contrasts
@@ -224,7 +227,7 @@ def _times_table(loads: Sequence[SameLoad]) -> Table:
 
 
 def _times(one: SameLoad, metric: str, finding: Finding | None) -> Row:
-    """Returns the times of both sides, their ratio, and the ratio's confidence interval."""
+    """Returns the cells with the times of both sides, their ratio, and the ratio's confidence interval."""
     if finding is None:
         return EMPTY, EMPTY, EMPTY, EMPTY
     known = interval_cell(finding) if finding.blocks >= _LEAST_BLOCKS else Missing("too few blocks")
@@ -237,7 +240,7 @@ def _time(side: RatedSide, metric: str) -> TableCell | Missing:
 
 
 def _behind(one: SameLoad) -> str:
-    """Names the sides that did not sustain the rate."""
+    """Names the sides that did not sustain the rate, with the number of trials in which they did not."""
     names = [(one.contrast.cell, one.cell), (one.contrast.baseline, one.baseline)]
     texts = [
         f"{terms.configuration(name)} did not sustain the rate in {side.behind} of {counted(side.trials, 'trial')}"

@@ -1,5 +1,5 @@
-"""Curves of the Universal Scalability Law, fitted to the sweeps of runs, or to lab configurations that differ only in
-the number of clients."""
+"""Curves of the Universal Scalability Law. They are fitted to the sweeps of runs, or to configurations of a lab that
+differ only in the number of clients."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _HEIGHT = 320
 
 
 def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
-    """Draws the fitted curves. `units`: the unit of work, such as transactions."""
+    """Draws the curves fitted to sweeps. `units`: plural of the unit of work, such as transactions."""
     if not scalings:
         return []
     names = [one.name for one in scalings]
@@ -68,7 +68,7 @@ def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
 
 
 def sentences(scalings: Sequence[Scaling]) -> tuple[str, ...]:
-    """Returns a paragraph for each system."""
+    """Returns a paragraph about the fitted curve of each system."""
     texts = [" ".join(wording.sentences(one.sentences)) for one in scalings]
     return tuple(
         texts if len(texts) == 1 else (f"{one.name}: {text}" for one, text in zip(scalings, texts, strict=True))
@@ -79,8 +79,8 @@ _PARTS = ("measured", "beyond")
 
 
 def _drawn(one: Scaling) -> list[dict[str, Any]]:
-    """Returns the points of a system's curve in two parts: the measured range and the extrapolation. Both parts contain
-    the point at the largest measured number of clients."""
+    """Returns the points of a system's fitted curve as Vega data. They have two parts: the measured range and the
+    extrapolation. Both parts contain the end of the measured range, so that there is no gap between them."""
     first, last = one.fit.first, one.fit.last
     parts = zip(_PARTS, ((first, last), (last, last * BEYOND)), strict=True)
     return [
@@ -156,8 +156,8 @@ _FITTED = (Key("fitted curve", "muted", "line"),)
 
 
 def growth(study: Study) -> list[Chart]:
-    """Draws the curves of a lab. Returns an empty list if no configurations differ only in the number of clients, or if
-    there are too many curves to distinguish."""
+    """Draws the curves of a lab. A curve needs configurations that differ only in the number of clients. Returns an
+    empty list if there are no curves, or too many to distinguish."""
     if not 0 < len(study.growths) <= theme.SYSTEMS:
         return []
     return [
@@ -212,8 +212,8 @@ def _chart(study: Study, metric: str, height: int) -> Chart:
 
 
 def _curves(study: Study, factor: float) -> list[dict[str, Any]]:
-    """Returns points of the fitted curves within the measured range, because outside this range the curves would be
-    predictions."""
+    """Returns the points of the fitted curves as Vega data. The curves end where the measured range ends, because
+    further points would be predictions."""
     points = []
     for curve in study.growths:
         if curve.fit is not None:
@@ -254,7 +254,7 @@ def _growth_table(study: Study, metric: str, unit: str) -> Table:
 
 
 def laws(study: Study) -> Table:
-    """Returns a row for each fitted curve: its parameters and caveats."""
+    """Returns a row for each fitted curve, with its parameters and caveats."""
     rows = []
     for curve in study.growths:
         if curve.fit is None:

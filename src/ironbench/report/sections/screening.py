@@ -1,4 +1,5 @@
-"""Results of a screening experiment: the effect of every factor. Later blocks confirm the effects."""
+"""Results of a screening experiment, which estimates the effect of each factor. Later blocks are to confirm the
+effects."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def sections(study: Study) -> Iterator[Section]:
     screen = study.screen
     if screen is None or not screen.factors:
         return
-    # The table contains the same figures as the chart.
+    # Only HTML pages show the chart, because the table contains the same figures.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(screen))
     how = method(screen.runs, len(screen.factors), screen.blocks, screen.spread, screen.freedom)
     yield Section("screen", "Screening of factors", how, charts, with_rows(screened_table(screen)), printed_at_end=True)
@@ -37,7 +38,7 @@ _ROOM = 0.06
 
 
 def screened(screen: Screen) -> list[Chart]:
-    """Draws the effects. Returns an empty list if no effect could be estimated."""
+    """Draws the effect of each factor. Returns an empty list if no effect could be estimated."""
     if not screen.factors:
         return []
     ends = [math.log(end) for one in screen.factors for end in (one.low, one.high, *one.blocks)]

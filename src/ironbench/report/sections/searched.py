@@ -1,4 +1,4 @@
-"""Loads that a search chose for the configurations of a lab, and the loads that it tried."""
+"""Loads that searches tried and chose for the configurations of a lab."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def tried(study: Study) -> Table:
-    """Returns a row for each load that was tried."""
+    """Returns a row for each load that a search tried."""
     rows: list[Row] = []
     searches = [one.search for one in study.searched if one.search]
     limits = searches[0].limits if searches else ()

@@ -21,7 +21,7 @@ from ironbench.words import counted, upper_first
 
 PLACE = 2500
 CPU_TAKEN = "cpu-taken"
-"""Code of the warning that other programs used CPU time during slices of a record."""
+"""Code of the warning that other programs used CPU time during a trial."""
 
 
 def sections(study: Study) -> Iterator[Section]:
@@ -34,7 +34,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def plan(study: Study) -> list[tuple[str, Table]]:
-    """Returns the factors, and each configuration with the outcomes of its trials."""
+    """Returns a table of the lab's factors, and a table of its configurations with the outcomes of their trials."""
     lab_factors = study.lab.factors if study.lab else ()
     factors = Table(("factor", "values"), tuple((f.name, ", ".join(f.levels)) for f in lab_factors), words=True)
     rows: list[tuple[str, ...]] = []
@@ -51,8 +51,9 @@ def plan(study: Study) -> list[tuple[str, Table]]:
 
 
 def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
-    """Returns those factor values of each configuration that differ from the baseline, by the configuration's label.
-    Returns an empty dict if every label already consists of factor values, unlike `run 5` of a screening experiment."""
+    """Maps the label of each configuration to the factor values that differ from the baseline. This is needed for
+    labels that do not show these values, such as `run 5` of a screening experiment. If all labels show them, returns an
+    empty dict."""
     levels = {cell.name: cell.setup.cell.levels for cell in cells}
     first = levels.get(baseline, {})
     changed = {
@@ -64,7 +65,7 @@ def _changes(cells: Sequence[CellResults], baseline: str) -> dict[str, str]:
 
 
 def _retried(cell: CellResults) -> str:
-    """Counts repeated trials, with the outcomes of their first attempts."""
+    """States how many trials were repeated, and why their first attempts were not used."""
     count = sum(record.attempt > 1 for record in cell.trials)
     reasons = dict.fromkeys(
         f"{one.status.word}: {shortened(why)}" for one in cell.repeated if (why := wording.cause(one))
@@ -107,14 +108,14 @@ def _given(lab: Lab) -> bool:
 
 
 def _length(study: Study, planned_s: float) -> str:
-    """Describes the slices as measured, or as planned if none was measured yet."""
+    """Returns the length of the slices as measured. If none was measured yet, returns the planned length."""
     lengths = {one.metrics.get("slice_length_s") for cell in study.cells for one in cell.trials} - {None}
     return " or ".join(map(units.span, sorted(filter(None, lengths)) or [planned_s]))
 
 
 def _dropped(study: Study) -> str:
-    """Counts dropped slices, and states whether disturbed slices were kept. Returns an empty text if none was
-    dropped."""
+    """States how many slices were dropped, and how many records still contain disturbed slices. Returns an empty text
+    if no slice was dropped."""
     trials = [one for cell in study.cells for one in cell.trials]
     figures = [one.metrics for one in trials]
     dropped, kept = (round(sum(one.get(name, 0.0) for one in figures)) for name in ("slices_dropped", "slices"))
@@ -137,14 +138,14 @@ def _dropped(study: Study) -> str:
 
 _SQUARE = 24
 _MOST = 24
-"""Maximum number of blocks in the chart."""
+"""Maximum number of blocks for which the chart is drawn."""
 _NOT_RUN = "not run"
 _USABLE = tuple(status.word for status in Status if status.comparable)
 
 
 def order(study: Study) -> list[Chart]:
-    """Draws planned trials in order, with their outcomes."""
-    if study.lab is None or study.lab.method.slice_s is not None:  # slices have no order of trials to draw
+    """Draws the planned trials of each block in their order, with their outcomes."""
+    if study.lab is None or study.lab.method.slice_s is not None:  # slices: trials have no order
         return []
     labels = {cell.name: label(cell.configuration) for cell in study.cells}
     names = list(labels.values())

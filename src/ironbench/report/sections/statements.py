@@ -1,4 +1,4 @@
-"""Response times of every statement, measured by the clients, and their ratios to the baseline's times."""
+"""Response times of each statement, as measured by the clients, and their ratios to the baseline."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from ironbench.words import cut, listed
 
 PLACE = 1250
 _WIDTH = 80
-"""Maximum number of characters of a statement in a table."""
+"""Tables cut statements to this number of characters."""
 _SIDE_BY_SIDE = 4
-"""Maximum number of configurations whose times are shown side by side."""
+"""Maximum number of configurations for a table with a column for each configuration."""
 _NAMED = 3
 """Maximum number of commands named in a sentence. The table contains all commands."""
 _HEADS = {"p50_s": "median", "p95_s": "95th percentile", "p99_s": "99th percentile"}
@@ -63,7 +63,9 @@ def sentences(study: Study) -> Iterator[str]:
 
 
 def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
-    """Returns the mean time of each command in every system, and its ratio to the first system's."""
+    """Yields a table with the mean time of each command in each system, and the ratio to the first system. If 99th
+    percentiles are known, also yields a table of them. Yields nothing if there are too many systems to show side by
+    side."""
     subjects = study.details.timed
     if not 1 < len(subjects) <= _SIDE_BY_SIDE:
         return
@@ -96,7 +98,7 @@ def _mean(one: TimedCommand | None) -> TableCell | Missing:
 
 
 def _ratio_cells(one: TimedCommand | None) -> tuple[TableCell | Missing, TableCell | Missing]:
-    """Returns the cells of the ratio to the baseline's time, and of its confidence interval."""
+    """Returns a cell with the ratio to the baseline, and a cell with the ratio's confidence interval."""
     if one is None or one.ratio is None:
         return ABSENT, ABSENT
     return TableCell(one.ratio.ratio, "times"), ratio_bounds(one.ratio.low, one.ratio.high, one.ratio.known)
@@ -127,7 +129,8 @@ def _table(subject: StatementTimings) -> Table:
 
 
 def _titles(own: Sequence[TimedCommand | None]) -> str:
-    """Returns the text of a command. If systems run different commands in the same place, returns all their texts."""
+    """Returns the text of a command. If the systems run different commands at this position of the script, returns all
+    their texts."""
     by_text: dict[str, TimedCommand] = {}
     for one in own:
         if one is not None:

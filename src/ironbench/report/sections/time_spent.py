@@ -1,5 +1,5 @@
-"""How the time of a transaction is spent: a stacked bar for each configuration, and the changes between
-configurations."""
+"""How the time of a transaction is spent. Each configuration has a stacked bar of its wait classes, and waterfall
+charts show the changes between configurations."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def _trials(study: Study) -> str:
-    """States over which trials the breakdowns are averaged: `The times are means over all usable trials.`"""
+    """States from which trials the times are means, such as `The times are means over all usable trials.`"""
     known = [(label(cell.configuration), cell.time) for cell in study.cells if cell.time]
     if all(time.trials == time.observed for _, time in known):
         return "The times are means over all usable trials."
@@ -57,7 +57,7 @@ def limits(study: Study) -> Table:
 
 
 def ceilings(study: Study) -> Table:
-    """Returns the measured gain for each part of the system that was given zero latency."""
+    """Returns a row for each part of the system that had zero latency in some configuration, with the measured gain."""
     rows = tuple(
         (" and ".join(one.parts), " ".join(filter(None, (ceiling_sentence(one), unexplained(one)))))
         for one in study.ceilings
@@ -71,7 +71,8 @@ COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
 
 
 def spent(study: Study) -> list[Chart]:
-    """Draws seconds per transaction by wait class. Returns an empty list if backends were not observed."""
+    """Draws the time per transaction of each configuration, divided into wait classes. Returns an empty list if
+    backends were not observed."""
     known = [(label(cell.configuration), cell.time) for cell in study.cells if cell.time]
     if not known:
         return []
@@ -126,5 +127,5 @@ def _table(study: Study) -> Table:
 
 
 def waterfalls(study: Study) -> list[Chart]:
-    """Draws the changes from each baseline to the configuration that is compared with it."""
+    """Draws a waterfall chart for each comparison, from the baseline to the compared configuration."""
     return [waterfall.chart(one, f"waterfall-{place}") for place, one in enumerate(study.waterfalls)]

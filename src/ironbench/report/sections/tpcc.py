@@ -1,5 +1,5 @@
-"""Results of the TPC-C-derived workload: New-Orders per minute, transaction mix, and response times against their
-limits."""
+"""Results of the TPC-C-derived workload. They contain New-Orders per minute, the transaction mix, and response times
+with their limits."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _mix(metrics: Mapping[str, Summary]) -> Table:
     rows: list[Row] = []
     for name, rate in rates.items():
         slowest = metrics.get(f"{P90}{{script={name}}}")
-        # A deferred delivery counts in the mix when it is requested.
+        # The mix counts the request of a deferred delivery, and not its later execution.
         type_ = DELIVERY if name == REQUEST else "" if name == DELIVERY and REQUEST in rates else name
         rows.append(
             (

@@ -1,4 +1,5 @@
-"""Charts of every trial of a lab, as points and block by block, and of a typical trial of each system over time."""
+"""Charts of all trials of a lab, as points and block by block. Another section shows a typical trial of each system
+over time."""
 
 from __future__ import annotations
 
@@ -33,12 +34,12 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 _MOST_LINES = theme.SYSTEMS
-"""Maximum number of configurations that colours can distinguish."""
+"""Maximum number of configurations that have different colours."""
 _LOG = 20
 
 
 def points(study: Study) -> list[Chart]:
-    """Draws a row for each configuration, with a point for each trial and a line at the median."""
+    """Draws a row for each configuration, with a point for each trial and a tick at the median."""
     cells = [cell for cell in study.cells if cell.metric]
     if not cells:
         return []
@@ -78,8 +79,8 @@ def points(study: Study) -> list[Chart]:
 
 
 def by_block(study: Study) -> list[Chart]:
-    """Draws a line for each configuration over the blocks. Returns an empty list if there is only one block, or if
-    there are more configurations than colours."""
+    """Draws the value of each configuration in each block, connected by lines. Returns an empty list if there is only
+    one block, or if there are more configurations than colours."""
     cells = [cell for cell in study.cells if cell.metric]
     counted = {record.block for cell in cells for record in cell.usable}
     if not cells or len(cells) > _MOST_LINES or len(counted) < 2:
@@ -133,7 +134,7 @@ _TOOLTIP = [
 
 
 def _row(row: Row, factor: float) -> dict[str, Any]:
-    """Returns the Vega data of one configuration, computed from the configuration's row of the table."""
+    """Returns the Vega data of one configuration. `row`: the configuration's row of the table."""
     name, _, median, *_ = row
     figures = base.figures(median, factor) if isinstance(median, TableCell) else {}
     return {"name": shown(name), "median": figures.get("value"), "text": shown(median)}
@@ -151,8 +152,8 @@ def _trial(cell: CellResults, record: Record, metric: str, factor: float, unit: 
 
 
 def _scale(values: Sequence[float]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns scale and axis of the values. The axis need not start at zero, because the charts show points and not
-    bars."""
+    """Returns the scale and the axis for these values. The axis need not start at zero, because the charts show points
+    and not bars."""
     if base.wide_apart(list(values), _LOG):
         return base.value_scale(list(values), _LOG)
     low, high = min(values), max(values)
@@ -167,8 +168,8 @@ def _title(study: Study, suffix: str, kind: dict[str, Any]) -> str:
 
 
 def _colours(cells: Sequence[CellResults]) -> dict[str, Any]:
-    """Returns the colours that configurations have in other charts, or a single colour if there are too many
-    configurations."""
+    """Returns the encoding that gives configurations their colours, which are the same as in other charts. If there are
+    more configurations than colours, all have the same colour."""
     if len(cells) > _MOST_LINES:
         return {"value": "@s0"}
     return {**base.colour([label(cell.configuration) for cell in cells]), "field": "cell"}

@@ -1,4 +1,5 @@
-"""The workers that ran the load: how much each of them did, and whether one of them was the bottleneck."""
+"""The workers that ran the load. A table shows how much work each worker did, and whether a worker was the
+bottleneck."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def _table(one: Workers) -> Table:
 
 
 def _clock(share: WorkerShare) -> TableCell | Missing:
-    """States how far the worker's clock is ahead of the local clock, with the uncertainty."""
+    """Returns the cell with the difference between the worker's clock and the local clock, and its uncertainty. A
+    positive difference means that the worker's clock is ahead."""
     if not share.clock_error_s:
         return Missing("same clock")
     offset, error = share.clock_offset_s, share.clock_error_s
