@@ -25,7 +25,7 @@ pub trait Device: Send {
         0
     }
 
-    /// Whether any I/O may complete later than it arrives.
+    /// Whether there are I/Os that complete later than they arrive.
     fn takes_time(&self) -> bool {
         true
     }
@@ -36,7 +36,7 @@ pub fn in_order(device: Box<dyn Device>) -> Box<dyn Device> {
     if cfg!(debug_assertions) { Box::new(InOrder { device, latest: 0 }) } else { device }
 }
 
-/// Asserts the order that `Device::submit` requires.
+/// Asserts that I/Os come in order of arrival, as `Device::submit` requires.
 struct InOrder {
     device: Box<dyn Device>,
     latest: u64,

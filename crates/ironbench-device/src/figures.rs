@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ironbench_core::{Error, Result};
 use serde::Deserialize;
 
-/// Models by name. A device may be composed of several.
+/// Models by name. A device may consist of several models.
 #[derive(Debug, Clone, Default)]
 pub struct Models(BTreeMap<String, Figures>);
 
@@ -57,7 +57,7 @@ pub struct DiskFigures {
     pub overhead: f64,
     /// Number of queued commands from which the drive chooses the next one.
     pub queue: u32,
-    /// Size of the volatile cache, which holds written data while `write_cache` is on.
+    /// Size of the volatile cache. It is used for writes if `write_cache` is set.
     pub cache: f64,
     pub write_cache: bool,
     /// Number of bytes that the drive reads ahead after a sequential read.
@@ -94,10 +94,10 @@ pub struct FlashFigures {
     pub interface_rate: f64,
     /// Whether the interface transfers reads and writes at the same time.
     pub duplex: bool,
-    /// Size of the memory that buffers writes before flash.
+    /// Size of the memory that buffers writes before they are written to flash.
     pub buffer: f64,
-    /// Size of the fast (SLC) flash that accepts writes first. For a smaller device, it is scaled down in proportion to
-    /// the capacity.
+    /// Size of the fast (SLC) flash to which data are written first. A device with a smaller capacity than this model
+    /// has proportionally less of it.
     pub quick_flash: f64,
     pub write_cache: bool,
     /// Whether the buffer survives a power cut, so that a flush need not empty it.
@@ -108,10 +108,10 @@ pub struct FlashFigures {
     pub spare: f64,
     /// Fill level, 0 to 1, at which `sustained_write_iops` was rated.
     pub rated_fill: f64,
-    /// Whether the device compresses data and so writes less. The rates among these parameters are for incompressible
-    /// data.
+    /// Whether the device compresses data, so that it writes less. The rates in these parameters are for data that
+    /// cannot be compressed.
     pub compresses: bool,
-    /// Host CPU time per I/O, in addition to the CPU time of an ordinary driver.
+    /// Host CPU time per I/O that exceeds the CPU time of an ordinary driver.
     pub host_cpu: f64,
 }
 
@@ -127,7 +127,7 @@ pub struct VolumeFigures {
     /// Maximum size of an operation. A larger I/O counts as several operations. Sequential smaller I/Os are merged up
     /// to this size.
     pub io_size: f64,
-    /// Time over which unused operations and bytes accumulate.
+    /// Unused operations and bytes accumulate for up to this time.
     pub burst: f64,
 }
 

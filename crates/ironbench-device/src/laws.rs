@@ -80,14 +80,15 @@ proptest! {
         ][which];
         let answers = run(&mut *made(text, 1), &asked);
         let transfers = asked.iter().zip(&answers).filter(|((_, op, _, _), _)| *op != Op::Flush);
-        // The bytes that arrived since any earlier arrival cannot be transferred faster than the rate.
+        // Up to the last completion, the device has not transferred more bytes than its rate allows since the first
+        // arrival.
         let (mut bytes, mut first, mut last) = (0u64, None, 0);
         for ((_, _, _, blocks), (now, done)) in transfers {
             first.get_or_insert(*now);
             bytes += u64::from(*blocks) << 12;
             last = last.max(*done);
         }
-        // A token bucket passes what it has accumulated immediately.
+        // A token bucket lets the accumulated bytes pass immediately.
         let saved = if text == "volume" { 0.1 * rate } else { 0.0 };
         let least = (bytes as f64 - saved).max(0.0) / rate * 1e9;
         prop_assert!((last - first.unwrap_or(last)) as f64 >= least * 0.999_999 - 1.0, "{}", text);
@@ -129,8 +130,8 @@ fn throughput_grows_and_answers_take_longer_with_depth() {
             for (less, more) in points.iter().zip(&points[1..]) {
                 assert!(more.iops() >= less.iops() * 0.95, "{text} {reads} {random}: {} {}", less.iops(), more.iops());
                 let (less, more) = (less.latency.mean_s(), more.latency.mean_s());
-                // In a mixed load,
-                // a drive with a cache can choose from more writes at depth, so reads wait less for them.
+                // In a mixed load on a drive with a cache, a deeper queue gives the drive more writes to choose from.
+                // Writes then take less time, so reads wait less for them.
                 let mixed = reads > 0.0 && reads < 1.0;
                 assert!(mixed || more >= less * 0.95, "{text} {reads} {random}: {less} {more}");
             }
@@ -204,7 +205,7 @@ fn a_flush_of_flash_without_power_loss_protection_waits_for_its_buffer() {
         let written = (0..writes).map(|number| device.submit(0, Op::Write, far(number), 4096)).max().unwrap();
         (device.submit(written, Op::Flush, 0, 0) - written) as f64 / 1e9
     };
-    // 32 MiB are written at 10,000 random 4 KiB writes per second. The last writes started before the flush.
+    // The flush writes 32 MiB, at 10,000 random 4 KiB writes per second. Some of these writes started before the flush.
     let full = f64::from(32 << 20) / 4096.0 / 10_000.0;
     assert!((flushed_s("", 40_000) - full).abs() < full * 0.02, "{}", flushed_s("", 40_000));
     assert!((flushed_s("", 1) - 0.001).abs() < 0.0001, "a small write is a part of the time of a flush");

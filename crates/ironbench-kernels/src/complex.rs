@@ -1,13 +1,13 @@
-//! Complex numbers with floating-point or fixed-point parts. The same formulas use the floating-point or the integer
-//! units of a processor.
+//! Complex numbers with floating-point or fixed-point parts. The formulas are the same for both, but one uses the
+//! floating-point units of a processor and the other the integer units.
 
 use std::ops::{Add, Mul, Sub};
 
 /// The type of the parts of a complex number.
 pub trait Number: Copy + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> {
     fn from_f64(value: f64) -> Self;
-    /// Whether this squared magnitude is at most `limit`, the square of the radius that no orbit of a point of the set
-    /// exceeds.
+    /// Whether this squared magnitude is at most `limit`. The limit is the square of a radius that the orbit of a point
+    /// in the set never exceeds.
     fn within(self, limit: Self) -> bool;
 }
 
@@ -23,10 +23,10 @@ impl Number for f64 {
     }
 }
 
-/// A fixed-point number with 28 fraction bits, which needs only integer arithmetic.
+/// A fixed-point number with 28 fraction bits. It needs only integer arithmetic.
 ///
-/// Real and imaginary part of a point and its orbit stay below 6 within the circle of radius 2. Therefore a factor fits
-/// into 32 bits, and a product into 64 bits.
+/// An orbit ends at its first point outside the circle of radius 2. Real and imaginary parts therefore stay below 6.
+/// Therefore a factor fits into 32 bits, and a product into 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub struct Fixed(i64);
 

@@ -13,7 +13,7 @@ use crate::game::Game;
 use crate::mandelbrot::View;
 use crate::plan::{Kernel, KernelPlan};
 
-/// A function that returns whether the work must end. Long units call it often.
+/// A function that returns whether the work must end. A long unit calls it often.
 pub type Over<'a> = &'a dyn Fn() -> bool;
 const BUCKET: Duration = Duration::from_millis(100);
 
@@ -30,20 +30,20 @@ pub trait Work: Send {
 /// A unit that succeeded.
 #[derive(Debug, Default)]
 pub struct Done {
-    /// Nanoseconds that count as the unit's response time; None for the whole time of the unit.
+    /// Response time of the unit in nanoseconds. With None, it is the whole time of the unit.
     pub took_ns: Option<u64>,
-    /// Parts of the response time, by name.
+    /// Name and duration in nanoseconds of each part of the response time.
     pub parts: Vec<(&'static str, u64)>,
 }
 
-/// Counters of one thread. The counters of different threads are in different cache lines (in pairs, as processors
-/// fetch them), so that threads do not slow each other.
+/// Counters of one thread. The counters of different threads are in different pairs of cache lines, because processors
+/// fetch cache lines in pairs. Therefore the threads do not slow each other down.
 #[repr(align(128))]
 #[derive(Default)]
 struct Counts {
     all: Histogram,
     parts: Vec<(&'static str, Histogram)>,
-    /// Number of units that ended in each 100 ms.
+    /// Number of units that ended in each interval of 100 ms.
     ended: Vec<u32>,
     units: u64,
     last: Duration,
@@ -61,19 +61,18 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Waits, for at most `most`, until all threads wait for the start or have given up. Returns false if the time
-    /// limit passed first.
+    /// Waits until all threads wait for the start or have given up. Returns false if this takes longer than `most`.
     pub fn ready(&self, most: Duration) -> bool {
         self.gate.ready(self.threads, most)
     }
 
-    /// Waits, for at most `most`, until all threads have done their work or have given up. The threads check their
-    /// results after that. Returns false if the time limit passed first.
+    /// Waits until all threads have done their work or have given up. They check their results only after that. Returns
+    /// false if this takes longer than `most`.
     pub fn done(&self, most: Duration) -> bool {
         self.worked.ready(self.threads, most) || self.ended(Duration::ZERO)
     }
 
-    /// Waits, for at most `most`, until all threads have ended. Returns false if the time limit passed first.
+    /// Waits until all threads have ended. Returns false if this takes longer than `most`.
     pub fn ended(&self, most: Duration) -> bool {
         self.gate.ended(self.threads, most)
     }
@@ -82,7 +81,7 @@ impl Watch {
 /// The threads of a trial.
 pub struct Crew {
     gate: Arc<Gate<Window>>,
-    /// A gate that is always open and counts the threads whose work is done.
+    /// Counts the threads whose work is done. This gate is always open.
     worked: Arc<Gate>,
     threads: Vec<Resident<Window, Counts>>,
 }

@@ -1,4 +1,5 @@
-//! The work of one `igen-cpu` thread. It computes the same picture repeatedly and compares it with its checksum.
+//! The work of one `igen-cpu` thread. It computes the same picture repeatedly, and compares the picture's checksum with
+//! the expected one.
 
 use ironbench_core::Result;
 use serde_json::{Value, json};
@@ -21,7 +22,8 @@ impl Fractal {
 }
 
 impl Work for Fractal {
-    /// Computes the expected checksum with the other variant, so that two implementations must agree.
+    /// Computes the expected checksum with the other variant, so that a fault in one of the two implementations is
+    /// noticed.
     fn prepare(&mut self, over: Over<'_>) -> Result<()> {
         self.steps = vec![0; self.view.width * self.view.height];
         let other = match self.variant {
@@ -34,7 +36,7 @@ impl Work for Fractal {
     }
 
     fn unit(&mut self, over: Over<'_>) -> Result<Option<Done>> {
-        // Prevents the optimiser from exploiting that the picture is always the same.
+        // The picture is always the same. This call prevents the optimiser from making use of that.
         let view = std::hint::black_box(self.view);
         if !mandelbrot::draw_unless(view, self.variant, &mut self.steps, over) {
             return Ok(None);

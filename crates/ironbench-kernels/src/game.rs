@@ -10,7 +10,8 @@ use crate::lottery;
 use crate::probes::{self, Bandwidth};
 use crate::region::{Huge, Region};
 
-/// Number of tickets, and of draws, between two checks whether the work is over.
+/// Number of tickets that are filled between two checks whether the work is over. The next constant is the number of
+/// draws between two checks.
 const FILLED: usize = 1 << 19;
 const DRAWN: u64 = 1 << 13;
 
@@ -21,7 +22,8 @@ pub struct Game {
     probe: Duration,
     seed: u64,
     random: SplitMix64,
-    /// The generator of each game before its draws, and the number of winners found in memory.
+    /// For each game, the state of the generator before its draws, and the number of winners that the search in memory
+    /// found.
     held: Vec<(SplitMix64, u64)>,
     bandwidth: Bandwidth,
     latency_s: f64,
@@ -76,7 +78,8 @@ impl Game {
         Some(winners)
     }
 
-    /// Counts the games in which memory and closed form give different winners for the same draws.
+    /// Counts the games in which the search in memory and the closed form find different numbers of winners for the
+    /// same draws.
     fn wrong(&self) -> u64 {
         let expected =
             |&(mut random, _): &(SplitMix64, u64)| lottery::expected(self.tickets(), &mut random, self.draws);

@@ -9,7 +9,7 @@ use crate::region::Huge;
 #[serde(deny_unknown_fields)]
 pub struct KernelPlan {
     pub threads: usize,
-    /// CPUs to which the threads are pinned in rotation; if empty, the kernel places the threads.
+    /// CPUs to which the threads are pinned in rotation. If there are none, the kernel places the threads.
     pub pin: Vec<usize>,
     pub warmup_s: f64,
     pub seed: u64,

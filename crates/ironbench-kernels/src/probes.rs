@@ -16,10 +16,10 @@ use crate::region::{Huge, Region};
 pub const BANDWIDTH_BYTES: usize = 384 << 20;
 pub const LATENCY_BYTES: usize = 256 << 20;
 const LINE_WORDS: usize = 8;
-/// Number of reads between two readings of the clock.
+/// The clock is read once for this many reads.
 const CHASED: usize = 1 << 16;
 
-/// Bytes per second of copy and triad, each the best of its passes, as STREAM reports them.
+/// Bytes per second of copy and of triad. As in STREAM, the best of several passes counts.
 #[derive(Debug, Clone, Copy, Default, serde::Serialize)]
 pub struct Bandwidth {
     pub copy: f64,
@@ -70,8 +70,8 @@ fn doubles(region: &mut Region) -> &mut [f64] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) }
 }
 
-/// Returns the seconds per dependent read. The reads follow a random cycle through all cache lines, in which each read
-/// determines the next.
+/// Measures the time of a dependent read in seconds. The reads follow a random cycle through all cache lines. Each read
+/// returns the address of the next one.
 pub fn latency(bytes: usize, huge: Huge, seed: u64, time: Duration) -> Result<f64> {
     let mut region = Region::new(bytes, huge)?;
     cycle(region.words_mut(), seed);
@@ -94,8 +94,8 @@ fn chase(words: &[u64], mut at: usize, reads: usize) -> usize {
     at
 }
 
-/// Creates a random cycle over the first words of all lines, so that no prefetcher can guess the next line.
-/// Source: Sattolo, "An algorithm to generate a random cyclic permutation", 1986.
+/// Creates a random cycle through the first words of all cache lines. Prefetchers cannot predict the next line. Source:
+/// Sattolo, "An algorithm to generate a random cyclic permutation", 1986.
 fn cycle(words: &mut [u64], seed: u64) {
     let lines = words.len() / LINE_WORDS;
     for line in 0..lines {

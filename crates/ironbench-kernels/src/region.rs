@@ -74,12 +74,13 @@ impl Region {
                 found = Some(found.unwrap_or(0) + kib * 1024);
             }
         }
-        // The kernel merges adjacent mappings, so the result is limited to the size of this mapping.
+        // The kernel may have merged this mapping with adjacent ones. Therefore the result is limited to the size of
+        // this mapping.
         found.map(|bytes| bytes.min(self.bytes as u64))
     }
 
-    /// Returns the pages on each NUMA node as in /proc/self/numa_maps (`N0=262144`). Returns None if the file is
-    /// missing.
+    /// Returns the number of pages on each NUMA node, in the format of /proc/self/numa_maps (`N0=262144`). Returns None
+    /// if the file is missing.
     pub fn nodes(&self) -> Option<String> {
         let text = std::fs::read_to_string("/proc/self/numa_maps").ok()?;
         let start = self.start as u64;
@@ -98,7 +99,8 @@ impl Drop for Region {
     }
 }
 
-/// Returns start and end of a mapping, if the line of smaps begins one.
+/// Returns the start and end of a mapping if the line of smaps is the first line of a mapping. Returns None for other
+/// lines.
 fn mapping(line: &str) -> Option<(u64, u64)> {
     let (from, to) = line.split(' ').next()?.split_once('-')?;
     Some((u64::from_str_radix(from, 16).ok()?, u64::from_str_radix(to, 16).ok()?))

@@ -1,8 +1,8 @@
-//! Devices behind a controller or a bus, which limits all of them together.
+//! Devices behind a controller or a bus that they share.
 //!
-//! I/Os reserve their slot when they arrive, so that the limits apply regardless of what the devices behind the
-//! controller do. A controller with a battery-backed cache may accept writes into the cache. Such a write is complete
-//! at once, and leaves the cache when the devices have written it.
+//! The controller limits the rate of all I/Os together. I/Os reserve their slot when they arrive, so the limits do not
+//! depend on what the devices do. A controller may have a battery-backed cache for writes. A write is complete when it
+//! is in the cache. It leaves the cache when the devices have written it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,7 +31,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Returns when there is room for `length` bytes that leave the cache at `leaves`.
+    /// Adds `length` bytes that leave the cache at `leaves`. Returns the time at which the cache has room for them.
     fn accept(&mut self, now: u64, leaves: u64, length: u32) -> u64 {
         self.leaving.push(Reverse((leaves, length)));
         self.used += u64::from(length);
@@ -71,7 +71,7 @@ impl Device for Behind {
             if self.memory.is_some() {
                 return now + self.latency; // data in a battery-backed cache are durable
             }
-            // A flush follows the I/Os that the controller has not passed on yet.
+            // A flush must not overtake the I/Os that the controller has not passed on yet.
             return self.inner.submit(now.max(self.passed), op, offset, length) + self.latency;
         }
         let takes = self.byte.of(length);

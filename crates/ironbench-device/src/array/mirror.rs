@@ -1,13 +1,14 @@
-//! RAID 1: every member stores every byte, and each read uses one of them.
+//! RAID 1. Every member stores all data, and each read uses one of the members.
 
 use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
 
 pub struct Mirror {
     members: Members,
-    /// For each member, the time at which its I/Os so far will be done, and the offset at which its last read ended.
+    /// For each member, the time at which all its reads so far will be complete, and the offset at which its last read
+    /// ended.
     states: Vec<(u64, u64)>,
-    /// The preferred member among those that are equally busy.
+    /// If several members are equally busy, the first of them from this index on is chosen.
     turn: usize,
 }
 

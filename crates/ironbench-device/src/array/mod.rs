@@ -17,12 +17,12 @@ mod tests;
 
 type Members = Vec<Box<dyn Device>>;
 
-/// Returns the host CPU time of an I/O on a single member, averaged over the members.
+/// Returns the mean host CPU time over the members, for an I/O that goes to one of them.
 fn host_cpu(members: &Members, op: Op, length: u32) -> u64 {
     all_host_cpu(members, op, length) / members.len().max(1) as u64
 }
 
-/// Returns the host CPU time of an I/O on every member.
+/// Returns the sum of the host CPU time over the members, for an I/O that goes to all of them.
 fn all_host_cpu(members: &Members, op: Op, length: u32) -> u64 {
     members.iter().map(|member| member.host_cpu(op, length)).sum()
 }

@@ -6,19 +6,19 @@
 //! whichever are fewer. Sources: Patterson, Gibson, Katz, "A case for redundant arrays of inexpensive disks", SIGMOD
 //! 1988; Linux drivers/md/raid5.c, `handle_stripe_dirtying`.
 //!
-//! The new data and parity can be written only when those reads are complete. Nevertheless, the members get the writes
-//! together with the reads, when the I/O arrives. There are two reasons: a member must get its I/Os in order of
-//! arrival, and a member that reserves time for a later write would idle until then. The array itself adds the time of
-//! the reads. If members serve one I/O after the other, the rate of small writes is 0% to 10% higher than in an
-//! event-by-event simulation (`tests`). If the array reserved the writes for their later start, the rate would be up to
-//! 50% lower.
+//! The new data and parity can be written only when those reads are complete. The model nevertheless submits the writes
+//! to the members when the I/O arrives, together with the reads. The first reason is that a member must get its I/Os in
+//! order of arrival. The second is that a member with a reservation for a later write would idle until then. The array
+//! itself adds the time of the reads. For members that serve one I/O at a time, this gives a rate of small writes that
+//! is 0% to 10% higher than in an event-by-event simulation (`tests`). With reservations for the later writes, the rate
+//! would be up to 50% too low.
 
 use super::{Members, all, all_host_cpu, host_cpu};
 use crate::device::{Device, Op};
 
 pub struct Parity {
     members: Members,
-    /// For each member, the time at which all its I/Os so far are complete.
+    /// For each member, the time at which all its I/Os so far will be complete.
     busy: Vec<u64>,
     chunk: u64,
     capacity: u64,
@@ -76,10 +76,11 @@ impl Parity {
         parts.iter().map(|part| self.submit_part(now, Op::Read, *part)).max().unwrap_or(now)
     }
 
-    /// Returns the completion time of the write of a part whose new contents are known at `ready`.
+    /// Writes a part whose new contents are known at `ready`. Returns the completion time.
     ///
-    /// A serial member starts the write when everything before it is complete. A parallel member starts the write
-    /// immediately. In both cases, the array adds the time that the write itself takes to `ready`.
+    /// The write cannot be complete before `ready` plus the time that the write itself takes. This time is derived from
+    /// the member's completion time. A serial member starts the write when everything before it is complete, and a
+    /// parallel member starts it immediately.
     fn write_part(&mut self, now: u64, ready: u64, part: Part) -> u64 {
         let before = self.busy[part.member].max(now);
         let done = self.submit_part(now, Op::Write, part);
@@ -93,7 +94,8 @@ impl Parity {
         let row = from / width;
         let mut written: Vec<Part> = self.parts(from, to).collect();
         let whole = to - from == width;
-        // The parity covers the same range within the chunk, or the whole chunk if several chunks are written.
+        // If the write lies in one chunk, the parity changes in the same range of its chunk. Otherwise the whole chunk
+        // of the parity is written.
         let within = from % self.chunk;
         let covered = if written.len() == 1 { (within, written[0].length) } else { (0, self.chunk as u32) };
         let parity = Part { member: self.parity_member(row), at: row * self.chunk + covered.0, length: covered.1 };

@@ -8,13 +8,14 @@ pub struct Stripe {
     members: Members,
     chunk: u64,
     capacity: u64,
-    /// For each member, the first byte and the number of bytes of an I/O that covers several chunks. The memory is
-    /// reused for every I/O.
+    /// Used for an I/O that covers several chunks. Contains, for each member, the offset and the number of bytes of the
+    /// member's part. The memory is reused for every I/O.
     shares: Vec<(u64, u32)>,
 }
 
 impl Stripe {
-    /// Creates the array, which uses as many chunks on each member as the smallest member has.
+    /// Creates the array. It uses the same number of chunks on each member, which is the number that fits on the
+    /// smallest member.
     pub fn new(members: Members, chunk: u64) -> Self {
         let least = members.iter().map(|member| member.capacity()).min().unwrap_or(0) / chunk * chunk;
         let capacity = least * members.len() as u64;

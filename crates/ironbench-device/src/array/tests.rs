@@ -143,11 +143,12 @@ impl Device for Serial {
     }
 }
 
-/// A time and, for a write whose reads complete at that time, its two members.
+/// The time of an event. If the reads of a write complete at that time, the event also contains the two members of the
+/// write.
 type Event = (u64, Option<(usize, usize)>);
 
-/// Simulates small writes on RAID 5 of such members, with `depth` writes in flight, event by event. The members get a
-/// write when the reads before it have completed. Returns writes per second.
+/// Simulates small writes on a RAID 5 of serial members, event by event, with `depth` writes in flight. A write is
+/// submitted to the members when its reads are complete. Returns the number of writes per second.
 fn simulated_small_writes(members: usize, depth: u32, count: u64) -> f64 {
     let mut random = pgbench_script::Random::new(1);
     let mut devices: Vec<Serial> = (0..members).map(|_| Serial::default()).collect();

@@ -11,7 +11,8 @@ use crate::figures::{DiskFigures, Figures, FlashFigures, VolumeFigures};
 use crate::model::{Choice, Disk, Flash, Free, Memory, Use, Volume, checked_disk, checked_flash, read_seek};
 use crate::text::Expression;
 
-/// Assumed fill level of flash, unless the expression sets it. It is below 1, because databases leave room to grow.
+/// Assumed fill level of flash, unless the expression sets it. It is below 1, because operators leave room for
+/// databases to grow.
 const FILL: f64 = 0.5;
 
 impl Builder<'_> {
@@ -87,8 +88,8 @@ impl Builder<'_> {
     }
 }
 
-/// Returns how much a disk gains by choosing among its queued commands. The gains are computed once for all disks with
-/// the same mechanics, because that takes about 10 ms.
+/// Returns how much a disk gains by choosing among its queued commands. The computation takes about 10 ms, so the
+/// result is shared by all disks with the same mechanics.
 fn choice(figures: &DiskFigures) -> Arc<Choice> {
     type Known = (Mechanics, Arc<Choice>);
     static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());

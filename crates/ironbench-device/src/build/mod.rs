@@ -12,7 +12,7 @@ use crate::device::{Device, in_order};
 use crate::figures::{Figures, Models};
 use crate::text::{Expression, Member};
 
-/// Composite devices, by name with a description. All other names are names of models.
+/// Names and descriptions of composite devices. All other names are names of models.
 pub const ARRAYS: [(&str, &str); 6] = [
     ("raid0", "stripes over its members: raid0(4, ssd-sata-2011, stripe=64K)"),
     ("raid1", "every byte on every member: raid1(2, hdd-10k)"),
@@ -148,7 +148,7 @@ impl Builder<'_> {
         Ok(chunk)
     }
 
-    /// Returns the options of one part of the expression, or an error if one is unknown.
+    /// Returns the options of one part of the expression. Returns an error if an option is not in `known`.
     fn options<'e>(&self, expression: &'e Expression, known: &[&str]) -> Result<Options<'e>> {
         Options::new(self.whole, expression, known)
     }
@@ -166,7 +166,7 @@ fn count(expression: &Expression) -> u64 {
     expression.members.iter().map(|member| u64::from(member.count)).sum()
 }
 
-/// Returns the number of models in an expression, saturating at the largest `u64`.
+/// Returns the number of models in an expression. If it exceeds the range of `u64`, returns the largest `u64`.
 fn parts(expression: &Expression) -> u64 {
     let of = |member: &Member| u64::from(member.count).saturating_mul(parts(&member.device));
     expression.members.iter().map(of).fold(0, u64::saturating_add).max(1)

@@ -1,4 +1,5 @@
-//! Measures the I/O path overhead on this machine, through the block device with direct I/O, as a file system sees it.
+//! Measures the I/O path overhead on this machine. The I/Os are direct and go through the block device, like those of a
+//! file system.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -16,7 +17,7 @@ use crate::Op;
 
 /// Alignment of addresses, lengths and offsets that suits every kind of direct I/O (open(2), O_DIRECT).
 const ALIGNED: usize = 4096;
-/// Number of groups into which I/Os of a kind are divided.
+/// Number of groups into which the measured I/Os are divided.
 const GROUPS: usize = 9;
 /// Number of slices into which the measurement of the rate is divided.
 const SLICES: u32 = 3;
@@ -37,18 +38,18 @@ impl Probe {
         Ok(Self { file, length })
     }
 
-    /// Measures the mean time in nanoseconds of sequentially issued I/Os at scattered offsets. The result is the median
-    /// of group means, each without the slowest tenth of its group. Other load on the machine therefore has no effect,
-    /// unless it lasts for most of the time. This is a median of means: Lugosi and Mendelson, Mean estimation and
-    /// regression under heavy-tailed distributions, 2019.
+    /// Measures the mean time in nanoseconds of I/Os at scattered offsets, issued one after the other. The I/Os are
+    /// divided into groups. The mean of a group is computed without its slowest tenth, and the result is the median of
+    /// these means. Other load on the machine therefore has no effect unless it lasts for most of the time. This is a
+    /// median of means: Lugosi and Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019.
     pub fn mean_ns(&self, op: Op, size: usize, count: usize) -> io::Result<f64> {
         let mut taken = self.taken(op, size, count + count / 8)?;
         Ok(median_of_means(&mut taken[count / 8..]))
     }
 
     /// Measures the mean time of 4 KiB reads like `mean_ns`. Also returns how much of this time the reads spend before
-    /// and after the block device, or None unless the kernel's statistics (`stat`) cover exactly these reads. The
-    /// second time is a plain mean, because the kernel reports a sum.
+    /// and after the block device. This is a plain mean, because the kernel reports only a sum (in `stat`). It is None
+    /// if the kernel's statistics do not cover exactly these reads.
     pub fn reads_ns(&self, stat: Option<&Path>, count: usize) -> io::Result<(f64, Option<f64>)> {
         let stats = stat.map(Path::to_owned).into_iter().collect::<Vec<_>>();
         let before = Seen::now(&stats, Op::Read).ok();

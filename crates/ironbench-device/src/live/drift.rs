@@ -25,12 +25,12 @@ const LEAST: u64 = 1000;
 /// Maximum mean size for a comparison. With larger I/Os, copying takes most of the time, so their times say little
 /// about small I/Os.
 const LARGEST_MEAN: u64 = 64 << 10;
-/// The number of requests that the kernel and this process count may differ by at most one in this many. They differ if
-/// requests were split on their way or are in flight.
+/// The kernel and this process may count different numbers of requests, because requests are split on their way or are
+/// in flight. If the numbers differ by more than one in this many, they are not compared.
 const OTHERS_ONE_IN: u64 = 100;
 
-/// Number and duration of requests to block devices since their creation, as the kernel counts them. The milliseconds
-/// wrap around at 2³².
+/// Number and total duration of requests to block devices since their creation, as counted by the kernel. The duration
+/// in milliseconds wraps around at 2³².
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Seen {
     pub count: u64,
@@ -39,7 +39,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Returns the sum of the statistics of the block devices, given by their entries in `/sys`.
+    /// Returns the sum of the statistics of several block devices. `stats` are the files of their statistics in `/sys`.
     pub fn now(stats: &[PathBuf], op: Op) -> io::Result<Self> {
         let mut sum = Self::default();
         for stat in stats {
@@ -85,7 +85,7 @@ pub fn statistic(block_device: &str) -> io::Result<PathBuf> {
     Ok(PathBuf::from(format!("/sys/dev/block/{}:{}/stat", libc::major(number), libc::minor(number))))
 }
 
-/// A thread that reports changes of the overhead to the exchange, until this value is dropped.
+/// A thread that reports changes of the overhead to the exchange. The thread ends when this value is dropped.
 #[derive(Debug)]
 pub struct Watch {
     _thread: Resident,
@@ -129,9 +129,9 @@ pub struct Means {
 struct Since(Option<(Seen, Answered)>);
 
 impl Since {
-    /// Returns the means since the last call, when there are enough I/Os. Returns None if there are too few, or if the
-    /// counts cannot be compared. They cannot be compared if there were flushes, because the kernel counts flushes as
-    /// writes, and writes that wait for flushes take longer than their own answers.
+    /// Returns the means since the last call. Returns None if there are too few I/Os, if they are too large, or if the
+    /// counts cannot be compared. Counts cannot be compared if there were flushes. The kernel counts flushes as writes,
+    /// and the duration of a write may include the wait for a flush.
     fn means(&mut self, seen: Seen, answered: Answered) -> Option<Means> {
         let (seen_before, before) = *self.0.get_or_insert((seen, answered));
         let (arrived, count) = (seen.since(seen_before), answered.count - before.count);

@@ -17,17 +17,17 @@ use ironbench_core::measure::crew::{Gate, Post, Resident, Timing};
 
 /// Assumed wake-up latency before the first measurement.
 const LATE_NS: u64 = 15_000;
-/// Maximum time to spin, however high the wake-up latency is. The spin also takes at most a quarter of the wait, since
-/// wake-ups from short sleeps are less late.
+/// Maximum time to spin, however high the wake-up latency is. The thread also spins for at most a quarter of the wait,
+/// because it wakes less late from a short sleep.
 const LONGEST_SPIN_NS: u64 = 100_000;
 const SHORT_SPIN_NS: u64 = 20_000;
-/// Queue depth at and above which the lateness of a single answer hardly matters. The thread then does not spin, and
-/// leaves the CPU to the clients. Answers that are less than `TOGETHER_NS` apart are sent together, some slightly
-/// early, others slightly late.
+/// Queue depth from which on the lateness of a single answer hardly matters. From this depth on, the thread does not
+/// spin, and leaves the CPU to the clients. Answers that are less than `TOGETHER_NS` apart are sent together. Some of
+/// them are slightly early, others slightly late.
 const MANY: usize = 8;
 const TOGETHER_NS: u64 = 16_000;
-/// Maximum number of answers taken at a time. This limits how long an answer waits if it becomes due while these
-/// answers are sent.
+/// Maximum number of answers taken at a time. An answer that becomes due while these are sent has to wait for them, so
+/// their number is limited.
 const BATCH: usize = 16;
 const NEVER: u64 = u64::MAX;
 
@@ -45,7 +45,8 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// Spins until `until` has passed. The function is evaluated again each time.
+    /// Spins until the time that `until` returns. The function is called in every iteration, because its result may
+    /// change.
     pub fn watch(self, until: impl Fn() -> u64) {
         while self.now() < until() {
             std::hint::spin_loop();
@@ -63,7 +64,7 @@ pub struct Due<T> {
 struct Shared<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// Time at which the first waiting answer becomes due; `NEVER` if none waits.
+    /// Time at which the first waiting answer becomes due. It is `NEVER` if no answer waits.
     earliest: AtomicU64,
 }
 
@@ -105,8 +106,8 @@ impl<T> Waiting<T> {
         self.heap.len() >= MANY
     }
 
-    /// Returns when the first item must be sent; `NEVER` without items. After an idle period, this is earlier than the
-    /// item's due time, because the receiver then wakes up late.
+    /// Returns when the first item must be sent. After an idle period, this is earlier than the item's due time,
+    /// because the receiver wakes up late after such a period. Returns `NEVER` if there are no items.
     fn earliest(&self, ahead: impl Fn(u64) -> u64) -> u64 {
         self.heap.peek().map_or(NEVER, |Reverse(first)| first.due.saturating_sub(self.ahead(first.due, ahead)))
     }
@@ -147,7 +148,7 @@ impl Naps {
         left.checked_sub(spin_ns).filter(|&nap| nap > 0)
     }
 
-    /// Records a wake-up latency, the time by which an uninterrupted sleep was longer than requested.
+    /// Records a wake-up latency: the time by which a sleep lasted longer than requested.
     fn woke(&mut self, late_ns: u64) {
         self.late_ns = (self.late_ns * 7 + late_ns) / 8;
     }
@@ -193,9 +194,10 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + 'static> Due<T> {
-    /// Starts the thread, which calls `answer` for each item in order of due time (items with equal due times in order
-    /// of arrival). The function `ahead` gets the length of the idle period before an item, in nanoseconds. It returns
-    /// how long before its due time the item is sent, which is also the second argument of `answer`.
+    /// Starts the thread, which calls `answer` for each item in order of due time. Items with equal due times are
+    /// answered in order of arrival. Items may be sent before their due time. The function `ahead` determines how long
+    /// before, from the length of the idle period before the item. Both times are in nanoseconds. The result of `ahead`
+    /// is passed to `answer` as the second argument.
     pub fn start(
         clock: Clock,
         ahead: impl Fn(u64) -> u64 + Send + 'static,

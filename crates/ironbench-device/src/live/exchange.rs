@@ -46,7 +46,7 @@ struct Asked {
     op: Op,
     offset: u64,
     length: u32,
-    /// Number of the last write that a flush covers.
+    /// Number of the last write before a flush. The flush covers all writes up to it.
     covers: u64,
     /// How a discard or zeroing clears its range. Such a write has no data.
     clears: Option<Cleared>,
@@ -61,10 +61,10 @@ pub enum Cleared {
     Zeroed,
 }
 
-/// The model treats a discard as a write of this many bytes, because a discard changes one block of the device's map.
+/// A discard changes only one block of the device's map of blocks. The model therefore treats it as a write of this
+/// many bytes.
 const DISCARD: u64 = 4096;
-/// Size of the pieces in which discards and zeroing are logged for a power cut. Pieces that are already zero are
-/// skipped.
+/// Discards and zeroing are logged for a power cut in pieces of this size. Pieces that are already zero are skipped.
 const PIECE: u64 = 1 << 20;
 
 /// An I/O whose answer is delayed.
@@ -74,13 +74,13 @@ pub struct Held<A> {
     asked: Asked,
     arrival: u64,
     plan: Plan,
-    /// Bytes that were read from a file in advance. If they were read only when the answer leaves, waiting for a disk
-    /// would delay all other answers.
+    /// Bytes that were read from a file in advance. Reading them when the answer leaves could mean waiting for a disk,
+    /// and would delay all other answers.
     bytes: Option<Vec<u8>>,
 }
 
 impl<A> Held<A> {
-    /// Returns the time at which the answer leaves, in the time of the exchange's clock.
+    /// Returns the time at which the answer leaves, by the clock of the exchange.
     pub fn due(&self) -> u64 {
         self.plan.due
     }
@@ -122,7 +122,8 @@ struct Told<'a> {
 impl Exchange {
     pub fn new(spec: &Spec) -> Result<Self> {
         let device = spec.device()?;
-        // If all of these conditions hold, the kernel can serve the requests without this process.
+        // If these conditions hold, this process need not see the requests, so the kernel can serve them from the
+        // files.
         let passes = !device.takes_time() && spec.backing.is_none() && spec.trace.is_none() && !spec.cuttable;
         let mut start = 0;
         let mut partitions = Vec::new();
@@ -153,7 +154,7 @@ impl Exchange {
         self.clock
     }
 
-    /// Returns the file with the bytes of a partition, if requests may be passed through to it.
+    /// Returns the file with the bytes of a partition. Returns None if the kernel must not pass requests through to it.
     pub fn shared(&self, partition: usize) -> Option<&File> {
         self.partitions[partition].image.shared()
     }
@@ -166,7 +167,7 @@ impl Exchange {
         self.pace.set(mode, self.clock.now());
     }
 
-    /// Returns how early an answer must be sent to arrive on time, after the device has been idle for `idle_ns`.
+    /// Returns how early an answer must be sent to arrive on time. `idle_ns` is how long the device has been idle.
     pub fn ahead(&self, idle_ns: u64) -> u64 {
         self.pace.overhead().waking.after(idle_ns)
     }
@@ -212,7 +213,7 @@ impl Exchange {
         sums
     }
 
-    /// Cuts the power: all later requests fail, and unflushed writes are treated according to `how`. Returns the number
+    /// Cuts the power. All later requests fail, and `how` determines which unflushed writes survive. Returns the number
     /// of unflushed writes.
     ///
     /// # Errors
@@ -235,8 +236,8 @@ impl Exchange {
         self.dead.store(false, Release);
     }
 
-    /// Reads bytes. Either answers immediately, or returns the delayed answer, which the caller must pass to `answer`
-    /// later. The next two methods work the same way.
+    /// Reads bytes. If the answer is not delayed, it is sent immediately. Otherwise returns the delayed answer, and the
+    /// caller must pass it to `answer` when it is due. The methods `write`, `flush` and `clear` work the same way.
     pub fn read<A: Answer>(&self, partition: usize, offset: u64, size: u32, answer: A) -> Option<Held<A>> {
         let length = self.within(partition, offset, size);
         let asked = Asked { partition, op: Op::Read, offset, length, covers: 0, clears: None };
@@ -276,8 +277,8 @@ impl Exchange {
         self.submit(asked, answer, || self.zero(partition, offset, length).map(|()| None))
     }
 
-    /// Submits a request to the model, then runs `work` on the images. The time of `work` is part of the time that the
-    /// model returned. If `work` takes longer, the answer is late.
+    /// Submits a request to the model, and then runs `work` on the images. The time that `work` takes is a part of the
+    /// model's time, not added to it. If `work` takes longer than the model's time, the answer is late.
     fn submit<A: Answer>(
         &self,
         asked: Asked,
@@ -309,8 +310,8 @@ impl Exchange {
         None
     }
 
-    /// Runs `work`, which takes at least the host CPU time of the device's driver. This time is part of the model's
-    /// time. It is spent here, because spending it when the answer leaves would block the only thread that sends
+    /// Runs `work`, and then spins until the host CPU time of the modelled driver has passed. This time is a part of
+    /// the model's time. It is not spent when the answer leaves, because that would block the only thread that sends
     /// answers.
     fn worked<T>(&self, host_cpu_ns: u64, work: impl FnOnce() -> T) -> T {
         if host_cpu_ns == 0 {
@@ -327,7 +328,7 @@ impl Exchange {
         let Held { answer, asked, arrival, plan, bytes } = held;
         let Asked { partition, op, offset, length, covers, clears } = asked;
         let tally = &self.partitions[partition].tally;
-        // The clock is read before another request can appear to follow this answer.
+        // The clock is read first. A later request could otherwise seem to arrive before this answer left.
         let leaves = self.clock.now();
         self.pace.answered(&plan, arrival, op, length);
         if self.dead.load(Acquire) {
@@ -359,7 +360,8 @@ impl Exchange {
     fn settled(&self, covers: u64) -> bool {
         let Some(undo) = &self.undo else { return true };
         let mut undo = locked(undo);
-        // A power cut reverts writes under the same lock. Either the cut sees this flush, or this flush sees the cut.
+        // A power cut takes the same lock while it reverts writes. Therefore a cut either comes after this flush and
+        // keeps its writes, or comes before it and makes it fail.
         let powered = !self.dead.load(Acquire);
         if powered {
             undo.flushed(covers);
@@ -392,7 +394,8 @@ impl Exchange {
     fn store(&self, partition: usize, offset: u64, data: &[u8]) -> io::Result<()> {
         let image = &self.partitions[partition].image;
         let Some(undo) = &self.undo else { return image.write(offset, data) };
-        // The lock covers both steps, so that the log contains the writes to one range in their order.
+        // The write and its entry in the log are under one lock. The log therefore contains the writes to a range in
+        // the order in which they were done.
         let mut undo = locked(undo);
         if self.dead.load(Acquire) {
             return Err(io::Error::from_raw_os_error(libc::EIO));

@@ -62,7 +62,7 @@ pub struct Files {
     due: Due<Held<Reply>>,
     /// Whether the kernel passes requests through to the files of the images.
     passes: Arc<AtomicBool>,
-    /// Passed-through files by inode. They live as long as this value.
+    /// Files to which the kernel passes requests through, by inode. They must live as long as this value.
     passed: Mutex<HashMap<u64, BackingId>>,
     counters: tree::Texts,
 }
@@ -142,8 +142,8 @@ impl Filesystem for Files {
             Some(id) => id,
             None => match reply.open_backing(file) {
                 Ok(id) => id,
-                // If passing through fails for the first file, no file is passed through. The files of a mount behave
-                // alike.
+                // All files of a mount must be served in the same way. If passing through fails for the first file, it
+                // is not used for the others either.
                 Err(_) if passed.is_empty() => {
                     self.passes.store(false, Release);
                     return ours(reply);

@@ -23,8 +23,8 @@ impl Image {
     }
 
     /// Creates an image in memory that is also a file, which can be passed to the kernel. The memory is allocated now.
-    /// Pages that are allocated on write would belong to the control group of the writer, even through the loop driver
-    /// (Linux: drivers/block/loop.c). They would count against a server's memory limit.
+    /// Pages that are allocated later, by a write, belong to the control group of the writer, even if the write goes
+    /// through the loop driver (Linux: drivers/block/loop.c). They would count towards the server's memory limit.
     pub fn in_shared_memory(length: u64) -> Result<Self> {
         Memory::shared(length).map(Self::Memory)
     }
@@ -53,8 +53,8 @@ impl Image {
         }
     }
 
-    /// Reads bytes from a file before they are needed, which may take time. Returns None for memory, which needs no
-    /// copy.
+    /// Reads bytes from a file before they are needed, because reading may take time. Returns None for an image in
+    /// memory, whose bytes need not be copied.
     pub fn ahead(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
         match self {
             Self::Memory(_) => Ok(None),
@@ -93,8 +93,8 @@ fn from_file(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Anonymous memory, or the memory of a file. As on a disk, the file system must avoid concurrent reads and writes of
-/// the same bytes. The order of such accesses is undefined, and affects nothing but the bytes.
+/// Anonymous memory, or the memory of a file. Several threads may access the same bytes at the same time, as on a disk.
+/// The file system must avoid this. Otherwise the result is undefined, but only for these bytes.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
@@ -135,8 +135,8 @@ impl Memory {
             }
         }
         let memory = Self::mapped(length, libc::MAP_SHARED, Some(file))?;
-        // Populated pages become locked (`process::prepare`). Kernels before 5.14 lack the call, and lock a page only
-        // when this process first zeroes it. SAFETY: the range is the new mapping.
+        // Populated pages become locked (`process::prepare`). Kernels before 5.14 lack this call. On them, a page
+        // becomes locked only when this process first zeroes it. SAFETY: the range is the new mapping.
         unsafe { libc::madvise(memory.start.as_ptr().cast(), memory.length, libc::MADV_POPULATE_WRITE) };
         Ok(memory)
     }

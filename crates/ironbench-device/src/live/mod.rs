@@ -41,15 +41,15 @@ use way::{AfterHold, Overhead, Way};
 
 use crate::Op;
 
-/// Number of threads that receive requests if the images are in memory. Images in files need more threads, because the
-/// threads wait for those files.
+/// Number of threads that receive requests if the images are in memory. With images in files, more threads are needed,
+/// because they wait for the files.
 const THREADS_IN_MEMORY: usize = 2;
 const THREADS_IN_FILES: usize = 16;
-/// Time for which calibration delays an answer. It is so short that all waiting processors stay awake.
+/// Time for which calibration delays an answer. It is so short that the processors of waiting threads stay awake.
 const HELD_NS: u64 = 60_000;
-/// Longer delays for calibration, each with its number of measurements. During these delays, processors can go to
-/// sleep. The first entry also stands for all shorter delays. The kernel reports time inside the block device in
-/// milliseconds, so short delays need more repetitions.
+/// Longer delays for calibration, during which processors can go to sleep. Each delay has a number of measurements. The
+/// result for the first delay is also used for shorter ones. Short delays need more measurements, because the kernel
+/// reports the time inside the block device in milliseconds.
 const LONG_HELD: [(u64, usize); AfterHold::POINTS] =
     [(HELD_NS, 1000), (200_000, 400), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
 /// Time for which calibration delays the answer to a large I/O, which takes long to copy.
@@ -78,7 +78,7 @@ pub struct Calibration {
 #[derive(Debug)]
 pub struct Live {
     exchange: Arc<Exchange>,
-    /// The thread that tracks the overhead while the model determines the time of answers.
+    /// The thread that tracks the overhead. It runs while the model determines the time of answers.
     watch: Mutex<Option<Watch>>,
     session: Mutex<Option<BackgroundSession>>,
     passes: Arc<AtomicBool>,
@@ -115,9 +115,9 @@ impl Live {
         measured.map_err(|error| Error::failure(format!("calibration on {block_device}"), error.to_string()))
     }
 
-    /// From now on, answers leave so that the block devices created from the files complete I/Os at the times of the
-    /// model (see `drift`). If the kernel keeps no statistics for these block devices, the overhead measured at mount
-    /// is used.
+    /// Starts the pacing of answers. From now on, the block devices created from the files complete I/Os at the times
+    /// of the model (see `drift`). If the kernel keeps no statistics for these block devices, the overhead measured at
+    /// mount is used.
     pub fn pace(&self, block_devices: &[String]) {
         let stats = block_devices.iter().map(|one| statistic(one)).collect::<std::io::Result<_>>();
         let wanted = self.exchange.takes_time().then_some(stats);

@@ -26,32 +26,32 @@ pub enum Mode {
 /// The times that were planned for an I/O and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Time at which the answer must leave. It may be before the arrival, if the I/O path overhead alone exceeds the
-    /// time of the model.
+    /// Time at which the answer must leave. It is before the arrival if the I/O path overhead alone exceeds the time of
+    /// the model.
     pub due: u64,
-    /// Time at which the I/O reached the model, by the clock of the exchange. The I/O reaches the model after all
-    /// earlier I/Os, and after the completion (in model time) of the I/Os that it follows.
+    /// Time at which the I/O reached the model, by the clock of the exchange. I/Os reach the model in order. An I/O
+    /// that follows an answer reaches the model after the completion time (in model time) of the answered I/O.
     pub reached: u64,
     /// Time at which the I/O is complete by the clock of the model.
     pub done: u64,
-    /// Whether a model determined the time. If not, no answer is late.
+    /// Whether a model determined the time. If not, the answer cannot be late.
     pub modelled: bool,
-    /// Whether the I/O went through the model at all.
+    /// Whether the I/O was submitted to the model.
     pub asked: bool,
     /// CPU time that the modelled device's driver takes on the host for this I/O, in nanoseconds.
     pub host_cpu_ns: u64,
     /// Assumed I/O path overhead in nanoseconds.
     pub way_ns: u64,
-    /// Number of other I/Os with a model time that were in flight when the I/O arrived.
+    /// Number of other I/Os of the model that were in flight when the I/O arrived.
     pub others: u64,
 }
 
 impl Plan {
     /// Returns the completion time for a trace. It is the model's completion time, or the time at which the answer
-    /// leaves if that is later. Lateness up to the path overhead thus counts as time between I/Os, not as time of the
-    /// device. The reason is that an I/O that follows this one reaches the model only after the model's completion
-    /// time. If the path is currently shorter than assumed, that I/O may actually arrive earlier, and the two I/Os
-    /// would seem to overlap in the trace.
+    /// leaves if that is later. If an answer is late by less than the path overhead, the lateness therefore counts as
+    /// time between I/Os and not as time of the device. With the real completion time, consecutive I/Os could overlap
+    /// in the trace. The path may be shorter than assumed, so that the next I/O arrives before the completion time of
+    /// this one.
     pub fn over(&self, leaves: u64) -> u64 {
         leaves.max(if self.modelled { self.due + self.way_ns } else { self.reached })
     }
@@ -61,14 +61,14 @@ pub struct Pace {
     inner: Mutex<Inner>,
     takes_time: bool,
     overhead: OnceLock<Overhead>,
-    /// Completions that `Inner::answered` has not collected yet. With this list, sending an answer never has to wait
-    /// for the model's lock.
+    /// Completion times that are not in `Inner::answered` yet. The list has its own lock, so that sending an answer
+    /// never waits for the model's lock.
     left: Mutex<Vec<Reverse<u64>>>,
-    /// Sums over the I/Os that went through the model, by kind.
+    /// Sums over the I/Os that were submitted to the model, by operation.
     sums: [Sums; KINDS],
-    /// Increase of the path overhead since mount in nanoseconds, by kind.
+    /// Increase of the path overhead since the mount in nanoseconds, by operation.
     longer_ns: [AtomicI64; KINDS],
-    /// Number of I/Os that have a model time and are not answered yet.
+    /// Number of I/Os of the model that are not answered yet.
     under_way: AtomicU64,
 }
 
@@ -79,7 +79,7 @@ pub struct Answered {
     pub bytes: u64,
     /// Total planned delay of answers.
     pub held_ns: u64,
-    /// Sum of the number of I/Os that were in flight at each arrival.
+    /// Sum over the I/Os of the number of other I/Os that were in flight when they arrived.
     pub others: u64,
 }
 
@@ -96,7 +96,7 @@ struct Inner {
     mode: Mode,
     /// Difference between real time and model time. Model time stops while the model is not used.
     behind: u64,
-    /// Earliest time at which the next request may reach the model, so that arrivals stay in the order of the calls.
+    /// Earliest time at which the next request may reach the model. It keeps the arrivals at the model in order.
     next: u64,
     /// Completion times, in model time, of answered I/Os after which no new request has arrived yet.
     answered: BinaryHeap<Reverse<u64>>,
@@ -108,10 +108,11 @@ impl Inner {
         self.answered.extend(left);
     }
 
-    /// Returns when a request that arrives now reaches the model. A client that has an answer must see the device as
-    /// done with that I/O, even if the path was shorter than usual. Requests are assumed to follow answers in the order
-    /// of completion. If nothing else is in flight, the request follows all answers. A completion older than `way_ns`
-    /// is dropped, because a request that follows it would have arrived already.
+    /// Returns when a request that arrives now reaches the model. A client may send a request because it has received
+    /// an answer. The answered I/O must then be complete in the model, even if the path was shorter than usual. It is
+    /// unknown which answer a request follows. Requests are assumed to follow answers in the order of their completion
+    /// times. If nothing else is in flight, the request follows all answers. A completion older than `way_ns` is
+    /// dropped, because a request that follows it would have arrived already.
     fn reaches(&mut self, arrival: u64, others: u64, way_ns: u64) -> u64 {
         let now = arrival.saturating_sub(self.behind).max(self.next);
         if others == 0 {
@@ -144,8 +145,8 @@ impl Pace {
         self.takes_time
     }
 
-    /// Plans an I/O and its answer. `now` reads the clock under the lock, so that calls reach the model in the order of
-    /// their times.
+    /// Plans an I/O and its answer. `now` reads the clock. It is called under the lock, so that I/Os reach the model in
+    /// the order of their arrival times.
     pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
         let mut inner = self.locked();
         let arrival = now();
@@ -177,8 +178,8 @@ impl Pace {
                     plan
                 } else {
                     self.under_way.fetch_add(1, Relaxed);
-                    // If model time were counted from the arrival, it would drift away from real time with each I/O
-                    // that arrives too early.
+                    // The completion time is not counted from the arrival. Otherwise model time would drift away from
+                    // real time with each I/O that arrives too early.
                     Plan { due: (done + inner.behind).saturating_sub(way_ns), modelled: true, ..plan }
                 }
             }
@@ -186,7 +187,8 @@ impl Pace {
         (arrival, plan)
     }
 
-    /// Notes that the answer to the I/O that came at `arrival` is about to leave. Must be called once for each plan.
+    /// Notes that the answer to an I/O is about to leave. Must be called once for each plan. `arrival` is the arrival
+    /// time of the I/O.
     pub fn answered(&self, plan: &Plan, arrival: u64, op: Op, length: u32) {
         if !plan.asked {
             return;
@@ -198,8 +200,8 @@ impl Pace {
         sums.count.fetch_add(1, Relaxed);
         if plan.modelled {
             self.left.lock().unwrap_or_else(PoisonError::into_inner).push(Reverse(plan.done));
-            // The count is decreased last, because a thread that finds nothing in flight must see all answers that were
-            // sent.
+            // The count is decreased last. A thread that finds nothing in flight must also find the completion times of
+            // all answered I/Os.
             self.under_way.fetch_sub(1, Release);
         }
     }
@@ -219,7 +221,7 @@ impl Pace {
         overhead.of(op, length).saturating_add_signed(longer_ns)
     }
 
-    /// Moves the assumed overhead half-way towards the overhead observed lately.
+    /// Moves the assumed overhead half-way towards the overhead in the latest measurement.
     pub fn seen(&self, op: Op, means: Means) {
         let overhead = self.overhead();
         let Some(beyond) = overhead.beyond else { return };

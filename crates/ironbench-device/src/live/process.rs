@@ -6,14 +6,14 @@ use std::io::Write;
 use ironbench_core::measure::cpu::hasten_thread;
 use ironbench_core::measure::crew::together;
 
-/// Flag that locks pages when they are first accessed (mlockall(2), Linux 4.4), and not all pages of a sparse image
-/// immediately.
+/// Flag that locks a page when it is first accessed (mlockall(2), Linux 4.4). Without it, all pages of a sparse image
+/// would be locked immediately.
 const MCL_ONFAULT: libc::c_int = 4;
-/// prctl(2) option that prevents the kernel from writing to this process's own device in order to free memory for the
-/// process (Linux 5.6).
+/// prctl(2) option for a process that serves I/O (Linux 5.6). When such a process needs memory, the kernel does not
+/// free memory by writing to a device, which may be the process's own.
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
-/// Settings that the kernel granted, for the record.
+/// The settings that the kernel granted. They are recorded with the results.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Granted {
     pub memory_locked: bool,
@@ -23,7 +23,7 @@ pub struct Granted {
     pub real_time: bool,
 }
 
-/// Keeps the processor out of deep idle states as long as it exists.
+/// Keeps the processor out of deep idle states as long as this value exists.
 #[derive(Debug)]
 pub struct Awake(#[allow(dead_code)] Option<File>);
 

@@ -14,7 +14,7 @@ use ironbench_core::{Error, Result};
 use crate::Op;
 
 const ROWS: usize = 16 << 10;
-/// Maximum number of pieces that wait to be written. If more would wait, rows are dropped and counted.
+/// Maximum number of pieces that wait to be written. If there are more, their rows are dropped and counted.
 const PIECES: usize = 64;
 /// Size of a row in bytes, little-endian. The columns time, offset and completed have 8 bytes each, length 4, op 1, and
 /// padding 3.

@@ -1,4 +1,4 @@
-//! The specification of a live device, passed to the process of the device.
+//! The specification of a live device. The process that runs the device gets it.
 
 use std::path::PathBuf;
 
@@ -18,11 +18,12 @@ pub struct Spec {
     pub seed: u64,
     /// Partitions, in their order on the device.
     pub partitions: Vec<PartitionSpec>,
-    /// Directory of the images; None for images in memory.
+    /// Directory of the images. With None, the images are in memory.
     pub backing: Option<PathBuf>,
-    /// Whether a power cut must be possible. If so, every write is kept twice until it is flushed.
+    /// Whether a power cut must be possible. If so, the old and the new bytes of every write are kept until it is
+    /// flushed.
     pub cuttable: bool,
-    /// File for the trace of I/Os, as `recording` describes; None for no trace.
+    /// File for the trace of I/Os, in the format that `recording` describes. With None, there is no trace.
     #[serde(default)]
     pub trace: Option<PathBuf>,
 }

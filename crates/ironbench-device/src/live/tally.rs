@@ -7,13 +7,13 @@ use serde::Serialize;
 
 use crate::Op;
 
-/// Number of size buckets by power of two: up to 512 bytes, 1 KiB, … 1 MiB, larger.
+/// Number of size buckets: up to 512 bytes, up to 1 KiB, and so on by powers of two up to 1 MiB, and larger.
 const SIZES: usize = 13;
 const SMALLEST_SIZE: u64 = 512;
-/// Number of latency buckets per octave, each of 9%. They go from 1 µs to 2^27 µs.
+/// Number of latency buckets per octave. Each bucket is 9% wide, and they cover 1 µs to 2^27 µs.
 const PER_OCTAVE: u64 = 8;
 const LATENCIES: usize = (27 * PER_OCTAVE) as usize + 1;
-/// Number of operation kinds, which are used as indices.
+/// Number of kinds of operations. The kinds are used as indices.
 pub const KINDS: usize = 3;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Kind {
     count: AtomicU64,
     bytes: AtomicU64,
     latency_ns: AtomicU64,
-    /// Total delay beyond the time of the model, over late answers only.
+    /// Total time by which answers left too late. `late` is the number of these answers.
     late_ns: AtomicU64,
     late: AtomicU64,
     sizes: [AtomicU64; SIZES],
@@ -105,7 +105,8 @@ impl Tally {
         kind.latencies[latency_bucket(latency_ns)].fetch_add(1, Relaxed);
     }
 
-    /// Ends a request without counting it, because it was refused, or is not a read, write or flush.
+    /// Ends a request without counting it. This is for requests that were refused, and for those that are not a read,
+    /// write or flush.
     pub fn uncounted(&self) {
         self.in_flight.fetch_sub(1, Relaxed);
     }

@@ -18,19 +18,19 @@ const ROOT: u64 = 1;
 const COUNTERS: u64 = 2;
 const FIRST_PARTITION: u64 = 3;
 const COUNTERS_NAME: &str = "counters";
-/// Maximum number of requests that the kernel may have in flight, in addition to requests for which a thread waits.
+/// Maximum number of requests in flight for which no thread waits. Requests for which a thread waits are not limited.
 const BACKGROUND: u16 = 256;
 
 /// Negotiates capabilities and limits with the kernel.
 pub fn configure(config: &mut KernelConfig) {
-    // Without this flag, on older kernels, writes to one file wait for each other.
+    // On older kernels, writes to the same file wait for each other without this flag.
     let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
     let _ = config.set_max_background(BACKGROUND);
     let _ = config.set_congestion_threshold(BACKGROUND);
     let _ = config.set_max_write(LONGEST);
 }
 
-/// Returns the flags for open files. Without the second flag, writes to one file wait for each other.
+/// Returns the flags for open files. With the second flag, writes to the same file need not wait for each other.
 pub fn opened() -> FopenFlags {
     FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
 }
@@ -39,8 +39,8 @@ pub fn is_counters(inode: u64) -> bool {
     inode == COUNTERS
 }
 
-/// Texts of open `counters` files. A text is generated when it is read from offset 0, so that all its values are from
-/// the same moment. The files in `/proc` do the same (Linux: Documentation/filesystems/seq_file.rst).
+/// Texts of open `counters` files. The text is generated when a reader starts at offset 0, so that all its values are
+/// from the same moment. The files in `/proc` do the same (Linux: Documentation/filesystems/seq_file.rst).
 #[derive(Debug, Default)]
 pub struct Texts(Mutex<Open>);
 

@@ -1,4 +1,4 @@
-//! The writes that a power cut loses, which are the writes without a later flush.
+//! The writes that a power cut can lose: those that have not been flushed.
 
 use ironbench_core::SplitMix64;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ const SECTOR: usize = 512;
 
 #[derive(Debug)]
 struct Written {
-    /// Number of the write, which all parts of the write share.
+    /// Number of the write. All parts of a write have the same number.
     number: u64,
     partition: usize,
     offset: u64,
@@ -36,7 +36,7 @@ pub struct Undo {
 }
 
 impl Undo {
-    /// Records a write of these parts, each with its offset, the bytes before the write, and the bytes after it.
+    /// Records a write. Each of its parts has an offset, the bytes before the write, and the bytes after it.
     pub fn note(&mut self, partition: usize, parts: impl IntoIterator<Item = (u64, Vec<u8>, Vec<u8>)>) {
         self.number += 1;
         let number = self.number;
@@ -44,19 +44,19 @@ impl Undo {
         self.written.extend(parts.into_iter().map(written));
     }
 
-    /// Returns the number of the last write so far, which a flush that starts now covers.
+    /// Returns the number of the last write so far. A flush that starts now covers all writes up to it.
     pub fn last(&self) -> u64 {
         self.number
     }
 
-    /// Drops the writes that a completed flush covered, up to `last`.
+    /// Drops the writes up to number `last`, which a completed flush covered.
     pub fn flushed(&mut self, last: u64) {
         while self.written.front().is_some_and(|first| first.number <= last) {
             self.written.pop_front();
         }
     }
 
-    /// Returns the writes that bring the partitions into the state after the cut, in order.
+    /// Returns the writes that must be applied, in this order, to bring the partitions into the state after the cut.
     /// Also returns the number of unflushed writes.
     pub fn cut(&mut self, how: Cut, seed: u64) -> (Vec<(usize, u64, Vec<u8>)>, usize) {
         let mut dice = SplitMix64::new(seed);
@@ -92,7 +92,8 @@ mod tests {
 
     const LENGTH: usize = 8 * SECTOR;
 
-    /// Returns a partition as it was at the flush and after all writes, and the undo log of the writes after the flush.
+    /// Returns a partition after all writes, the same partition at the time of the flush, and the undo log of the
+    /// writes after the flush.
     fn disk(flush_after: usize) -> (Vec<u8>, Vec<u8>, Undo) {
         let (mut disk, mut undo, mut flushed) = (vec![0u8; LENGTH], Undo::default(), vec![0u8; LENGTH]);
         for number in 1..=40usize {

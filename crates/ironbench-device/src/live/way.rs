@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use crate::Op;
 
-/// With this many other I/Os in flight, the overhead may be twice the overhead measured at mount. This value gave the
-/// best results on two cores. If the overhead is assumed to be longer, fewer answers are delayed at a time and each
-/// leaves separately, which uses more CPU.
+/// With this many other I/Os in flight, the overhead may be larger than at mount by the overhead itself. This value
+/// gave the best results on two cores. With a smaller value, fewer answers are delayed at the same time and each of
+/// them leaves separately, which takes more CPU time.
 const OTHERS_IN_A_WAY: u64 = 8;
 
-/// I/O path overhead in nanoseconds, with a constant per I/O and an increase per byte.
+/// I/O path overhead in nanoseconds. It consists of a constant for each I/O and a time for each byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Way {
     pub each_ns: f64,
@@ -28,11 +28,11 @@ impl Way {
     }
 }
 
-/// Additional delay of an answer after an idle period. The processor of the waiting client goes to sleep in that
-/// period, and on a virtual machine, the host gives the processor to others.
+/// Additional delay of an answer after an idle period. In this period, the processor of the waiting client goes to
+/// sleep. On a virtual machine, the host may give the processor to others.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct AfterHold {
-    /// Idle times in nanoseconds, without any request or answer, in ascending order.
+    /// Idle times in nanoseconds, in ascending order. Idle means that there is no request and no answer.
     pub after_ns: [u64; Self::POINTS],
     /// Additional delay in nanoseconds after each of these idle times.
     pub more_ns: [f64; Self::POINTS],
@@ -61,9 +61,10 @@ pub struct Overhead {
     pub flush: Way,
     /// Additional delay of an answer after an idle period.
     pub waking: AfterHold,
-    /// Usual lateness of delayed answers, which is included in the overheads.
+    /// Usual lateness of delayed answers. The overheads above include it.
     pub late_ns: u64,
-    /// The part of a read's overhead before and after the block device; None without block device statistics.
+    /// The part of a read's overhead that is spent before and after the block device. It is None if the kernel keeps no
+    /// statistics of the block device.
     pub beyond: Option<AfterHold>,
 }
 
@@ -82,9 +83,9 @@ impl Overhead {
         }
     }
 
-    /// Returns the maximum plausible increase of the overhead since mount, in nanoseconds. It is the sum of the
-    /// overhead itself, waking up, and waiting for others. A larger increase is not overhead, but means that the load
-    /// exceeds the capacity of the path.
+    /// Returns the maximum plausible increase of the overhead since mount, in nanoseconds. It is the sum of three
+    /// times: the overhead itself, waking up, and waiting for other I/Os. If the measured increase is larger, the load
+    /// exceeds the capacity of the path, and the excess is not overhead.
     pub fn longest_more(&self, op: Op, takes_ns: u64, others: u64) -> i64 {
         let each_ns = self.of(op, 0);
         (each_ns + each_ns * others / OTHERS_IN_A_WAY + self.waking.after(takes_ns)) as i64

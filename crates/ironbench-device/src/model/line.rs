@@ -1,6 +1,6 @@
 //! A server that handles one request at a time. Other requests wait in order of arrival.
 
-/// Converts seconds to nanoseconds; negative values become 0.
+/// Converts seconds to nanoseconds. Negative values become 0.
 pub fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round().max(0.0) as u64
 }

@@ -1,12 +1,12 @@
-//! A cloud volume, with two token buckets, one for operations and one for bytes, and a latency.
+//! A cloud volume. It has a token bucket for operations, a token bucket for bytes, and a latency.
 //!
 //! An operation has at most `io_size` bytes. A larger I/O counts as several operations. Small I/Os that are physically
 //! sequential are merged into one operation. Source: Amazon EBS user guide, "I/O characteristics and monitoring"
 //! (docs.aws.amazon.com/ebs/latest/userguide/ebs-io-characteristics.html). I/Os of 32 KiB or more are merged "before
 //! processing". Source: AWS knowledge center, "How does Amazon EBS calculate the optimal I/O size"
 //! (repost.aws/knowledge-center/ebs-calculate-optimal-io-size). The user guide of 2020 says that "each I/O operation
-//! under 32 KiB counts as 1 operation". An I/O therefore joins the previous one only while that one is in flight.
-//! Writes that wait for each other, such as WAL appends, are never merged.
+//! under 32 KiB counts as 1 operation". Therefore an I/O is merged with the previous one only while that one is in
+//! flight. Writes that wait for each other, such as WAL appends, are never merged.
 
 use super::line::{PerByte, nanoseconds};
 use crate::device::{Device, Op};
@@ -43,7 +43,7 @@ struct Run {
 /// A token bucket, described by its theoretical arrival time (the generic cell rate algorithm, ITU-T I.371, annex A).
 #[derive(Debug, Clone, Default)]
 struct Bucket {
-    /// Time at which the bucket would be full again, in nanoseconds as a fraction.
+    /// Time at which the bucket would be full again, in nanoseconds. It is a float to keep fractions.
     full: f64,
     burst: f64,
 }
@@ -72,7 +72,7 @@ impl Volume {
         }
     }
 
-    /// Returns how many operations this I/O counts as; 0 if it is merged into the previous ones.
+    /// Returns how many operations this I/O counts as. Returns 0 if it is merged into the previous ones.
     fn counted(&mut self, now: u64, op: Op, offset: u64, length: u64) -> u64 {
         let sequential = self.run.op == Some(op) && self.run.end == offset;
         let merged = sequential && now < self.run.done && length >= MERGED_FROM;
@@ -88,7 +88,7 @@ impl Volume {
 impl Device for Volume {
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
         let latency = match op {
-            // Acknowledged writes are durable, so a flush waits for them and has nothing to write.
+            // Completed writes are durable, so a flush only waits for the writes in flight.
             Op::Flush => return self.latest.max(now) + self.write_latency,
             Op::Read => self.read_latency,
             Op::Write => self.write_latency,

@@ -1,8 +1,8 @@
-//! Submits a given sequence of I/Os to a model, as a program does that waits for its I/Os (closed loop).
+//! Submits a given sequence of I/Os to a model, like a program that waits for its I/Os (closed loop).
 //!
-//! The result shows what a live device would do without waiting, at exactly the same offsets. Other offsets would make
-//! a comparison uncertain. On a disk, the mean of 1,000 random reads differs from the mean of all by up to 3%, and a
-//! pass that starts at another offset is in other zones.
+//! The result shows what a live device would do at exactly these offsets, but is computed without waiting. With other
+//! offsets, a comparison with the live device would be uncertain. On a disk, the mean of 1,000 random reads differs
+//! from the mean of all by up to 3%, and a pass that starts at another offset is in other zones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,11 +20,11 @@ pub struct Given {
     pub write: bool,
     /// Size of each I/O in bytes.
     pub length: u32,
-    /// Number of outstanding I/Os, until none are left.
+    /// Number of outstanding I/Os, until no more are left to submit.
     pub depth: u32,
     /// Number of I/Os that complete before the measurement starts.
     pub warm_up: usize,
-    /// Number of I/Os that are measured after the warm-up. Further I/Os only keep up the queue depth.
+    /// Number of I/Os that are measured after the warm-up. The I/Os after them only keep the queue depth constant.
     pub count: usize,
     pub seed: u64,
 }

@@ -1,7 +1,7 @@
 //! Replays a trace on another device, with the recorded arrival times (open loop).
 //!
 //! The replay shows how the device serves exactly these I/Os at exactly these times. It does not show how fast a
-//! program would be on the device, because a program that waits for its I/Os issues the next ones sooner on a faster
+//! program would be on the device. A program that waits for its I/Os would issue the next ones sooner on a faster
 //! device. The file docs/adr/0045-a-replay-keeps-the-recorded-times.md explains why ironbench does not infer that.
 
 use ironbench_core::measure::Histogram;
@@ -56,7 +56,7 @@ impl Served {
     }
 }
 
-/// Number of rows between two calls of `go_on`.
+/// `go_on` is called once for this many rows.
 const PATIENCE: usize = 1 << 20;
 
 /// Replays the trace on the device. `go_on` is called regularly. When it returns false, the replay fails as
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_replay_keeps_the_arrivals_and_tells_how_long_ios_were_in_flight() {
-        // Two overlapping I/Os, a pause of 900 ns, and a third one that encloses a fourth.
+        // The first two I/Os overlap. After a pause of 900 ns, the third I/O begins before and ends after the fourth.
         let rows = [
             (100, Op::Read, 0, 512, 1100),
             (600, Op::Write, 0, 512, 1600),

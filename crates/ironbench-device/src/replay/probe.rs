@@ -19,16 +19,16 @@ pub struct Probe {
     pub length: u32,
     /// Number of outstanding I/Os.
     pub depth: u32,
-    /// Number of I/Os that are measured, after `warm_up` others.
+    /// Number of measured I/Os. `warm_up` I/Os precede them.
     pub count: u64,
     pub warm_up: u64,
-    /// Duration of the measurement in seconds, after the first `ramp_s`. If it is above zero, the I/Os that complete in
-    /// it are measured, instead of `count` I/Os.
+    /// Duration of the measurement in seconds. The measurement starts after `ramp_s` seconds, and includes the I/Os
+    /// that complete in it. If the duration is 0, `count` I/Os are measured instead.
     pub seconds: f64,
     pub ramp_s: f64,
-    /// Number of bytes at the start of the device that are accessed; 0 for the whole device.
+    /// Number of bytes at the start of the device that are accessed. With 0, the whole device is accessed.
     pub span: u64,
-    /// Whether each write is followed by a flush and counted together with it.
+    /// Whether each write is followed by a flush. The two then count as one I/O.
     pub flush: bool,
     pub seed: u64,
 }
@@ -70,8 +70,8 @@ impl Measured {
     }
 }
 
-/// Time of the next event. For a write that must then be flushed, the event also contains the number of the write and
-/// the time at which it was submitted.
+/// Time of the next event. If a write completes that must be flushed, the event also contains the number of the write
+/// and the time at which the write was submitted.
 type Event = (u64, Option<(u64, u64)>);
 
 /// Measures the device, whose time starts at 0.

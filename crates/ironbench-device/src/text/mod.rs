@@ -15,7 +15,7 @@ pub use value::Value;
 
 use std::fmt;
 
-/// A parsed device expression. Two expressions are equal if they mean the same, whatever their columns.
+/// A parsed device expression. Expressions that differ only in their columns are equal.
 #[derive(Debug, Clone)]
 pub struct Expression {
     pub name: String,

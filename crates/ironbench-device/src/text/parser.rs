@@ -6,7 +6,7 @@ use super::{Expression, Member, Setting, Value};
 
 /// Maximum nesting depth, more than any device that could be built.
 const DEEPEST: usize = 16;
-/// Maximum number of members: more than any real enclosure, and few enough to be built quickly.
+/// Maximum number of members. It exceeds the size of any real enclosure, and such a device can still be built quickly.
 const MOST: u32 = 1024;
 
 /// Parses `text`. The function `build` looks up the names later.
@@ -59,7 +59,7 @@ impl Parser<'_> {
             let count = self.count()?;
             self.peek();
             let start = self.at;
-            // The texts `4 x ssd` and `4, ssd` mean the same, so `x` by itself is not a name here.
+            // `4 x ssd` and `4, ssd` mean the same. Therefore a single `x` after a number is not a name.
             if !(self.word().eq_ignore_ascii_case("x")) {
                 self.at = start;
                 if !self.taken(',') {

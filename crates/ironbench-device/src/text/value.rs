@@ -16,7 +16,7 @@ pub enum Value {
 const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
 
 impl Value {
-    /// Parses a value; None if it is malformed.
+    /// Parses a value. Returns None if it is malformed.
     pub fn read(text: &str) -> Option<Self> {
         if let Some(share) = text.strip_suffix('%') {
             let share: f64 = decimal(share)?.parse().ok()?;

@@ -14,10 +14,10 @@ const RIGHT: f64 = 1.0;
 const LOWER: f64 = -1.0;
 const UPPER: f64 = 1.0;
 const ESCAPED: f64 = 4.0;
-/// Number of points computed in parallel: two vectors of four 64-bit numbers.
-/// The steps of one vector hide the latency of the other.
+/// Number of points computed in parallel. They are in two vectors of four 64-bit numbers, so that the processor can
+/// work on one vector while it waits for the other.
 const LANES: usize = 8;
-/// Number of steps between two checks whether any point of the group is still within the circle.
+/// Number of steps between two checks whether a point of the group is still within the circle.
 const STRIDE: u32 = 8;
 /// Number of steps between two checks whether the work is over. They take about 10 ms if no point leaves early.
 const MOST_STEPS: usize = 1 << 22;
@@ -74,8 +74,8 @@ pub fn draw_unless(view: View, variant: Variant, steps: &mut [u32], over: &dyn F
     }
 }
 
-/// Checks whether the work is over. In an ordinary picture, the checks are every few rows, at negligible cost. They are
-/// every few points if a point may take a million steps.
+/// Checks whether the work is over. In an ordinary picture, there is a check every few rows, so the checks cost little.
+/// If a point may take a million steps, there is a check every few points.
 struct Looks<'a> {
     over: &'a dyn Fn() -> bool,
     /// Number of points between two checks.
@@ -89,7 +89,8 @@ impl<'a> Looks<'a> {
         Self { over, apart: groups.max(1) * LANES, left: 0 }
     }
 
-    /// Returns whether the work is over. Must be called before computing `points` points, which are at most `apart`.
+    /// Returns whether the work is over. Must be called before each group of `points` points is computed. `points` must
+    /// not exceed `apart`.
     fn ends(&mut self, points: usize) -> bool {
         if let Some(left) = self.left.checked_sub(points) {
             self.left = left;
@@ -109,9 +110,9 @@ pub fn instructions() -> &'static str {
     "baseline"
 }
 
-/// Computes eight FNV-1a hashes, each over every eighth point, and the hash of those eight. Because the eight are
-/// computed in parallel, they take 1% of the time of a picture. Source of the 64-bit offset basis and prime: Fowler,
-/// Noll, Vo.
+/// Computes a checksum with FNV-1a. Each of eight hashes covers every eighth point, and the checksum is the hash of
+/// these eight. The eight are computed in parallel, so that they take only 1% of the time of a picture. Source of the
+/// 64-bit offset basis and prime: Fowler, Noll, Vo.
 pub fn checksum(steps: &[u32]) -> u64 {
     let mut hashes = [OFFSET_BASIS; LANES];
     let groups = steps.chunks_exact(LANES);
@@ -232,8 +233,8 @@ fn vector_row<N: Number>(view: View, row: usize, first: usize, points: &mut [u32
     }
 }
 
-/// Counts the steps of several points in parallel, like `escape` for one. Points that have left the circle wait for the
-/// others.
+/// Counts the steps of several points in parallel, like `escape` for one point. Points that have left the circle wait
+/// for the others.
 #[inline(always)]
 fn escape_all<N: Number>(c_re: &[N; LANES], c_im: N, limit: u32) -> [u64; LANES] {
     let circle = N::from_f64(ESCAPED);

@@ -144,7 +144,8 @@ fn a_step_is_as_many_operations_as_is_said() {
         }
     }
     let steps = escape(Complex::<Counting>::from_f64(-0.5, 0.0), 100);
-    // In the source, a step has 11 operations. The compiler computes the two squares once for magnitude and square.
+    // In the source, a step has 11 operations. Two of them are squares that both the magnitude and the square need. The
+    // compiler computes them only once.
     assert_eq!(COUNT.with(Cell::get), u64::from(steps) * (OPERATIONS_PER_STEP + 2));
 }
 

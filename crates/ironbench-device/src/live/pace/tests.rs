@@ -30,7 +30,7 @@ fn the_way_is_taken_off_what_the_model_says() {
     pace.set(Mode::Model, 0);
     let (arrival, plan) = pace.plan(|| 1_000, Op::Read, 0, 4096);
     assert_eq!((arrival, plan.due, plan.modelled), (1_000, 101_000 - 22_048, true));
-    // The device is busy until 101 000, whatever the path overhead.
+    // The device is busy until 101 000. The path overhead does not change this.
     assert_eq!(pace.plan(|| 2_000, Op::Write, 0, 4096).1.due, 201_000);
 }
 
@@ -52,7 +52,7 @@ fn the_models_time_stands_still_while_it_is_not_asked() {
     };
     assert_eq!(pace.plan(|| 60_000, Op::Read, 0, 512).1, at_once);
     pace.set(Mode::Model, 1_000_000);
-    // The request at model time 0 keeps the model busy for 100 µs of model time.
+    // In model time, the request at 0 keeps the device busy until 100 µs.
     assert_eq!(pace.plan(|| 1_000_000, Op::Read, 0, 512).1.due, 1_199_999); // one nanosecond has passed
 }
 
@@ -93,10 +93,10 @@ fn what_was_answered_is_done_when_the_next_arrives_however_early_that_is() {
     let first = pace.ask(0);
     assert_eq!((first.due, first.done), (80_000, 100_000));
     pace.answer(&first);
-    // The answer left at 80 000, and the path took 5 000, not 20 000.
+    // The answer left at 80 000. The path took only 5 000 instead of the assumed 20 000.
     let second = pace.ask(85_000);
     assert_eq!((second.due, second.done), (180_000, 200_000));
-    // In a trace, the second I/O also follows the first one, which ends when its answer left, if that was late.
+    // In a trace, the second I/O begins when the first one ends. An I/O with a late answer ends when the answer left.
     assert_eq!((second.reached, first.over(80_000)), (100_000, 100_000));
     assert_eq!(second.over(210_000), 210_000);
 }
@@ -108,9 +108,9 @@ fn what_takes_no_time_is_done_in_a_trace_when_its_answer_leaves() {
     pace.calibrated(Overhead { flush: way, ..Overhead::default() });
     pace.set(Mode::Model, 0);
     let plan = pace.plan(|| 5_000, Op::Flush, 0, 0).1;
-    // The next request may come before the measured path overhead has passed.
+    // The answer to this I/O can arrive before the measured path overhead has passed, and the next request with it.
     assert_eq!((plan.reached, plan.over(6_000)), (5_000, 6_000));
-    // The request also does not complete before it reached the model.
+    // A request does not complete before it has reached the model.
     let next = pace.plan(|| 4_000, Op::Flush, 0, 0).1;
     assert_eq!((next.reached, next.over(4_500)), (5_001, 5_001));
 }
@@ -121,7 +121,8 @@ fn requests_follow_answers_in_the_order_in_which_those_were_done() {
     let [first, second, _third] = [0, 20_000, 40_000].map(|now| pace.ask(now));
     pace.answer(&second);
     pace.answer(&first);
-    // Both answers have left, and two requests arrive. One follows the first completion, and the other the second.
+    // Both answers have left, and two requests arrive. The first request follows the I/O that completed first, and the
+    // second request follows the other one.
     assert_eq!([90_000, 91_000].map(|now| pace.ask(now).done), [200_000, 220_000]);
 }
 

@@ -1,11 +1,12 @@
-//! Models how a drive gains by choosing among its queued commands.
+//! Models what a drive gains by choosing among its queued commands.
 //!
-//! With several commands, the drive executes first the command that it can reach first (shortest positioning time
+//! If several commands are queued, the drive executes the one that it can reach first (shortest positioning time
 //! first). Source: Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991.
-//! The model returns a completion when a command arrives, so later commands cannot overtake. Instead, the order of
-//! arrival is kept, and seeks and rotational delays are shortened by the mean gain at that depth. This module computes
-//! that gain: a drive with the same geometry chooses among random commands. Throughput and mean times match a drive
-//! that really reorders commands. The long tail of commands that such a drive passes over repeatedly is not modelled.
+//! The model computes the completion time of a command when it arrives. It cannot reorder commands, because it does not
+//! know the later ones. It keeps the order of arrival, and shortens seeks and rotational delays by the mean gain at the
+//! current queue depth. This module computes the gain by simulating a drive with the same geometry that chooses among
+//! random commands. Throughput and mean times match those of a drive that reorders commands. Such a drive passes over
+//! some commands repeatedly. The long tail of latencies that results is not modelled.
 
 use pgbench_script::Random;
 
@@ -15,14 +16,14 @@ use super::seek::Seek;
 const DEEPEST: usize = 256;
 const ROUNDS: usize = 3_000;
 
-/// Mean positioning time by queue depth, as a fraction of the positioning time of a single command.
+/// Mean positioning time at each queue depth, as a fraction of the mean positioning time at depth 1.
 #[derive(Debug, Clone)]
 pub struct Choice {
     shares: Vec<f64>,
 }
 
 impl Choice {
-    /// Computes the gains, with `revolution` in nanoseconds. The same parameters give the same result.
+    /// Computes the fractions. `revolution` is in nanoseconds. The same parameters always give the same result.
     pub fn new(seek: &Seek, revolution: f64) -> Self {
         let depths: Vec<usize> = (0..).map(|power| 1 << power).take_while(|depth| *depth <= DEEPEST).collect();
         let means: Vec<f64> = depths.iter().map(|depth| mean_positioning(seek, revolution, *depth)).collect();
@@ -35,15 +36,15 @@ impl Choice {
         Self { shares: (1..=DEEPEST).map(share).collect() }
     }
 
-    /// Returns the fraction for `held` commands in the drive, including the current one.
+    /// Returns the fraction at a queue depth of `held`, which includes the current command.
     #[inline]
     pub fn share(&self, held: usize) -> f64 {
         self.shares[held.clamp(1, DEEPEST) - 1]
     }
 }
 
-/// Simulates a drive that always holds `depth` commands at random places and executes the nearest in time. Returns the
-/// mean positioning time.
+/// Simulates a drive that always has `depth` queued commands at random places, and executes the one that it can reach
+/// first. Returns the mean positioning time.
 fn mean_positioning(seek: &Seek, revolution: f64, depth: usize) -> f64 {
     let mut random = Random::new(depth as u64);
     let mut held: Vec<(f64, f64)> = (0..depth).map(|_| (random.fraction(), random.fraction())).collect();

@@ -1,7 +1,8 @@
 //! The volatile write cache of a drive, and how its contents are written to the platter.
 //!
-//! A write is complete when it is in the cache, if there is room. The drive writes the cached data whenever the arm is
-//! free, in an order of its choice, and merges adjacent writes. Reads take precedence, except over a write in progress.
+//! A write is complete when it is in the cache. It may have to wait for room. The drive writes the cached data whenever
+//! the arm is free, in an order of its choice, and merges adjacent writes. Reads take precedence, except over a write
+//! in progress.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,8 @@ use crate::device::Op;
 pub struct Destage {
     room: u64,
     used: u64,
-    /// Time at which each write reaches the platter, and its size in bytes, in order of time.
+    /// Cached writes, in the order in which they are written to the platter. Each has the time at which this is done,
+    /// without the delay in `pushed`, and its size in bytes.
     dirty: VecDeque<(u64, u32)>,
     /// Total time by which reads have delayed writes since the start.
     pushed: u64,
@@ -32,7 +34,7 @@ impl Destage {
         self.empty
     }
 
-    /// Returns when a read can start that waits for the write in progress at `at`.
+    /// Returns when the write in progress at `at` ends. A read has to wait until this time.
     pub fn finish_current(&self, at: u64) -> u64 {
         if self.empty <= at || self.service == 0 {
             return at;
@@ -48,8 +50,8 @@ impl Destage {
         }
     }
 
-    /// Returns when the write that `arrived` is in the cache. `free` is the time at which the arm has completed its
-    /// reads.
+    /// Adds a write that arrives at `arrived`. Returns when it is in the cache. `free` is the time at which the arm has
+    /// completed its reads.
     pub fn write(&mut self, mechanics: &mut Mechanics, arrived: u64, free: u64, offset: u64, length: u32) -> u64 {
         self.written_until(arrived);
         let place = mechanics.geometry.place(offset);
@@ -76,7 +78,7 @@ impl Destage {
         }
     }
 
-    /// Returns when enough has been written to make room for the newest write.
+    /// Returns when enough cached data have been written to make room for the newest write.
     fn with_room(&mut self, arrived: u64) -> u64 {
         let mut at = arrived;
         while self.used > self.room {

@@ -1,8 +1,8 @@
 //! The place of a byte on the platter: its track, its angle, and how fast it passes the head.
 //!
 //! Zones are smoothed into a rate that decreases linearly from the outermost to the innermost track. Data sheets give
-//! only the rates of these two tracks. Addresses run from outside to inside and from track to track without a gap. On
-//! real disks, track skew serves this purpose.
+//! only the rates of these two tracks. Addresses run from outside to inside. At the end of a track, the next track
+//! begins without a gap, which real disks achieve by track skew.
 
 /// Positions as fractions of the distance from the outermost track (0) to the innermost (1), and angles in revolutions.
 #[derive(Debug, Clone)]
@@ -10,7 +10,7 @@ pub struct Geometry {
     outer: f64,
     inner: f64,
     surface: f64,
-    /// Number of all tracks in sequence, as a single head would read them.
+    /// Number of tracks, if a single head read all of them in sequence.
     tracks: f64,
 }
 

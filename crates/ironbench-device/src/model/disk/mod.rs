@@ -35,12 +35,13 @@ pub struct Disk {
     queue: usize,
     /// Time at which the arm will have completed its requests so far.
     free: u64,
-    /// Offset at which the last read or uncached write ended, and time at which its last byte passed the head.
+    /// Offset at which the last read or uncached write ended. `passed` is the time at which its last byte passed the
+    /// head.
     end: u64,
     passed: f64,
     last: Op,
     destage: Option<Destage>,
-    /// Time at which the last write is on the platter, for a drive without a write cache.
+    /// Time at which the last write is on the platter. It is used for a drive without a write cache.
     written: u64,
 }
 
@@ -58,7 +59,8 @@ pub struct Mechanics {
 }
 
 impl Mechanics {
-    /// Returns the seek and rotational delay in nanoseconds, starting at `at`, with `held` queued commands.
+    /// Moves the arm to a place, starting at `at` with `held` queued commands. Returns the seek and rotational delay in
+    /// nanoseconds.
     fn position(&mut self, op: Op, place: &Place, at: u64, held: usize) -> f64 {
         let distance = (place.track - self.arm).abs();
         let seek = if op == Op::Write { &self.write_seek } else { &self.read_seek };
@@ -103,8 +105,8 @@ impl Disk {
         }
     }
 
-    /// Returns how many commands the drive has at `now`, including the new one. The result is at most the number of
-    /// commands among which the drive chooses.
+    /// Returns the queue depth at `now`, including the new command. It is limited to the number of commands among which
+    /// the drive chooses.
     fn holding(&mut self, now: u64) -> usize {
         while self.held.front().is_some_and(|done| *done <= now) {
             self.held.pop_front();
@@ -117,7 +119,7 @@ impl Disk {
         let transfer = f64::from(length) / place.rate;
         let arrived = now + self.overhead;
         if offset == self.end && self.last == Op::Read {
-            // The drive has read ahead since the last read, as far as its memory allows.
+            // Since the last read, the drive has read ahead, but not more than fits into its memory.
             let begun = self.passed.max(arrived as f64 - self.read_ahead / place.rate);
             return self.streamed(begun + transfer, arrived + self.interface_byte.of(length), place.track);
         }
@@ -160,7 +162,7 @@ impl Disk {
         let place = self.mechanics.geometry.place(offset);
         let transfer = f64::from(length) / place.rate;
         let begin = arrived.max(self.free);
-        // The write was known before the head arrived, so it is written together with the previous write.
+        // The write arrived before the previous one was finished and continues it, so it needs no positioning.
         let joined = offset == self.end && self.last == Op::Write && arrived <= self.free;
         let positioning = if joined { 0.0 } else { self.mechanics.position(Op::Write, &place, begin, held) };
         self.written = self.promised(begin as f64 + positioning + transfer, arrived);

@@ -3,8 +3,9 @@
 /// The curve `a + b √d + c d` for distances `d` from 0 to 1 of the full stroke.
 ///
 /// The curve is fitted to three values from a data sheet, following Lee and Katz, "An analytic performance model of
-/// disk arrays" (SIGMETRICS 1993). The square root describes the arm accelerating and decelerating, the linear term the
-/// arm at full speed. Over uniformly random pairs of tracks the mean of √d is 8/15 and the mean of d is 1/3.
+/// disk arrays" (SIGMETRICS 1993). The square root describes the arm while it accelerates and decelerates. The linear
+/// term describes the arm at full speed. Over uniformly random pairs of tracks the mean of √d is 8/15 and the mean of d
+/// is 1/3.
 #[derive(Debug, Clone, Copy)]
 pub struct Seek {
     least: f64,
@@ -13,8 +14,8 @@ pub struct Seek {
 }
 
 impl Seek {
-    /// Fits the curve to times in seconds. The curve itself is in nanoseconds. `average` is over random pairs of
-    /// tracks.
+    /// Fits the curve to the seek time to the next track, the average over random pairs of tracks, and the full stroke.
+    /// These times are in seconds, and the curve is in nanoseconds.
     pub fn new(track: f64, average: f64, full: f64) -> Self {
         let root = 5.0 * ((average - track) - (full - track) / 3.0);
         Self { least: track * 1e9, root: root * 1e9, line: (full - track - root) * 1e9 }

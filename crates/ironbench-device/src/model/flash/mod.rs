@@ -19,18 +19,18 @@ pub struct Flash {
     capacity: u64,
     page: u64,
     units: Units,
-    /// Number of bytes per unit that may wait in fast (SLC) flash, where they survive a power cut.
+    /// Number of bytes per unit that may wait in fast (SLC) flash. They survive a power cut.
     quick_room: u64,
     read_link: Line,
     write_link: Line,
     duplex: bool,
     read_byte: PerByte,
     write_byte: PerByte,
-    /// The controller as a server of one command at a time, for devices on which it is the bottleneck.
+    /// The controller, which serves one command at a time. It is used for devices on which it is the bottleneck.
     commands: Line,
     read_command: u64,
     write_command: u64,
-    /// The remaining latency of a read, in addition to controller and flash.
+    /// The part of a read's latency that is not spent in the controller or in flash.
     read_rest: u64,
     write_rest: u64,
     flush: Line,
@@ -38,11 +38,12 @@ pub struct Flash {
     host_cpu: u64,
     cached: bool,
     protected: bool,
-    /// Nanoseconds that a unit takes for a random read of a 4 KiB block. `byte_read` is the time per byte of larger
-    /// reads.
+    /// Time in nanoseconds that a unit takes for a random read of a 4 KiB block. `byte_read` is the time for each byte
+    /// of a larger read.
     block_read: f64,
     byte_read: f64,
-    /// Nanoseconds that a unit takes to program a byte written sequentially. `amplified` is the time for random writes.
+    /// Time in nanoseconds that a unit takes to program a byte of a sequential write. For random writes, it is
+    /// multiplied by `amplified`.
     byte_program: f64,
     amplified: f64,
     streams: [u64; STREAMS],
@@ -54,7 +55,7 @@ pub struct Flash {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Use {
     pub fill: f64,
-    /// Fraction by which the data could be compressed, 0 to 1.
+    /// Fraction of the data's size that compression could save, 0 to 1.
     pub compressible: f64,
 }
 
@@ -65,12 +66,12 @@ impl Flash {
         let shrunk = if figures.compresses { 1.0 - used.compressible } else { 1.0 };
         let reads = reads(figures);
         let write_rate = written_rate(figures, shrunk);
-        // Flash, not the controller, is the bottleneck if a single stream of writes could exceed the rated writes per
-        // second.
+        // The controller is the bottleneck of writes only if writes one after the other do not exceed the rated number
+        // per second. Otherwise flash is the bottleneck.
         let command = if 1.0 / figures.write_iops <= figures.write_latency { 1.0 / figures.write_iops } else { 0.0 };
         let rated = (figures.sustained_write_rate / (figures.sustained_write_iops * BLOCK)).max(1.0);
         let aged = amplification(used.fill, figures.spare) / amplification(figures.rated_fill, figures.spare);
-        // The time has a lower bound, because flash cannot store data without writing anything.
+        // The time is above 0, because even perfectly compressible data cannot be stored without writing anything.
         let byte_program = (count / figures.sustained_write_rate * shrunk).max(1e-12);
         let page = (figures.page as u64).max(512);
         let room = figures.buffer + figures.quick_flash * (capacity as f64 / figures.capacity).min(1.0);
@@ -106,8 +107,8 @@ impl Flash {
 
     fn read(&mut self, now: u64, offset: u64, length: u32) -> u64 {
         let link = if self.duplex { &mut self.read_link } else { &mut self.write_link };
-        // The slot of the interface is reserved on arrival, to limit the rate. The data are transferred as the units
-        // deliver them.
+        // A read reserves its slot on the interface on arrival, so that the rate is limited. The data are transferred
+        // when the units deliver them.
         let carrying = self.read_byte.of(length);
         let carried = link.pass(now, carrying);
         let commanded = if self.read_command == 0 { now } else { self.commands.pass(now, self.read_command) };
@@ -180,8 +181,8 @@ impl Device for Flash {
             Op::Read => self.read(now, offset, length),
             Op::Write => self.write(now, offset, length),
             Op::Flush if self.protected || !self.cached => now.max(self.latest) + self.flush_latency,
-            // `flush_latency` was measured on an idle device and includes programming one small write. Flushing a fuller
-            // buffer takes longer.
+            // `flush_latency` was measured on an idle device. It includes the time to program one small write. With
+            // more data in the buffer, a flush takes longer.
             Op::Flush => {
                 let written_back = self.units.written_back(self.quick_room);
                 self.flush.pass(now.max(self.latest), self.flush_latency).max(written_back)

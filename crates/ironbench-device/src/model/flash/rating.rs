@@ -12,15 +12,15 @@ const MOST_UNITS: u32 = 1 << 16;
 
 /// Returns how many seconds a random 4 KiB read occupies one of `units`, so that `depth` outstanding reads give `iops`.
 ///
-/// The reads of a closed loop hit units at random, so some units have a queue while others idle. Therefore units must
-/// be faster than `iops / units`. The result comes from approximate mean value analysis of a closed network of servers
-/// with constant service times. Sources: Reiser, "A queueing network analysis of computer communication networks with
-/// window flow control", IEEE Trans. Comm. 27(8), 1979; Schweitzer's estimate of the queue that an arrival finds.
+/// The outstanding reads hit units at random, so some units have a queue while others are idle. Therefore each unit
+/// must be faster than `iops / units`. The result comes from approximate mean value analysis of a closed network of
+/// servers with constant service times. Sources: Reiser, "A queueing network analysis of computer communication
+/// networks with window flow control", IEEE Trans. Comm. 27(8), 1979; Schweitzer's estimate of the queue that an
+/// arrival finds.
 pub fn read_occupancy(iops: f64, depth: f64, units: f64, latency: f64) -> f64 {
     let each = iops / units;
     let longest = (1.0 / each).min(latency);
-    // The difference is the time by which a read with this occupancy takes longer than allowed. It grows with the
-    // occupancy.
+    // The result is the time by which a read with this occupancy takes too long. It grows with the occupancy.
     let excess = |occupancy: f64| {
         let allowed = depth / iops - latency + occupancy;
         let found = (depth - 1.0) / depth;
@@ -44,8 +44,9 @@ pub struct Reads {
     pub occupancy: f64,
 }
 
-/// Determines the bottleneck of random reads. It is the collision of reads in units if that fits the data sheet,
-/// otherwise the controller. On a slow device, unit times would exceed the latency of a whole read on an idle device.
+/// Determines the bottleneck of random reads. Usually it is the collision of reads in units. On a slow device, this
+/// would require a time in a unit that exceeds the latency of a whole read on an idle device. In this case, the
+/// controller is the bottleneck.
 pub fn reads(figures: &FlashFigures) -> Reads {
     let (iops, units) = (figures.read_iops, f64::from(figures.units));
     let occupancy = read_occupancy(iops, f64::from(figures.read_depth), units, figures.read_latency);
@@ -55,8 +56,8 @@ pub fn reads(figures: &FlashFigures) -> Reads {
     Reads { command: 1.0 / iops, occupancy: figures.read_latency - 1.0 / iops }
 }
 
-/// Returns the write amplification: flash writes per host write for sustained random writes.
-/// The device is filled to `fill`, and the fraction `spare` of its flash is over-provisioned.
+/// Returns the write amplification, which is the number of flash writes per host write, for sustained random writes.
+/// `fill` is the fill level of the device, and `spare` is the over-provisioned fraction of its flash.
 ///
 /// Writes are uniformly random, and blocks are cleaned in order of age.
 /// The fraction `u` of a block that is still valid when it is cleaned solves `(1 - u) / -ln u = used`.

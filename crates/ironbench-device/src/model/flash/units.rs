@@ -16,9 +16,9 @@ pub struct Units {
 
 #[derive(Debug, Clone, Default)]
 struct Unit {
-    /// Time at which the reads so far are complete.
+    /// Time at which all reads so far will be complete.
     read: u64,
-    /// Time at which the programs so far are complete.
+    /// Time at which all programs so far will be complete.
     programmed: u64,
     /// Duration of the latest program.
     program: u64,
@@ -28,7 +28,7 @@ struct Unit {
 }
 
 impl Unit {
-    /// Returns the time that the unit needs to switch to this operation.
+    /// Switches the unit to reading or programming. Returns the time that this takes.
     #[inline]
     fn turned(&mut self, programs: bool, switch: u64) -> u64 {
         let turns = self.programs != programs;
@@ -36,7 +36,8 @@ impl Unit {
         if turns { switch } else { 0 }
     }
 
-    /// Returns when at most `room` bytes are left to program, assuming the speed of the latest program.
+    /// Returns when at most `room` bytes remain to be programmed. The speed is assumed to be that of the latest
+    /// program.
     #[inline]
     fn left_with(&self, room: u64) -> u64 {
         let takes = room as f64 / self.bytes.max(1) as f64 * self.program as f64;
@@ -45,7 +46,7 @@ impl Unit {
 }
 
 pub struct Program {
-    /// Time at which there was room for the data in the buffer.
+    /// Time at which the buffer has room for the data.
     pub accepted: u64,
     pub done: u64,
 }
@@ -77,7 +78,7 @@ impl Units {
         let unit = &mut self.units[self.next];
         self.next = (self.next + 1) % count;
         let takes = takes + unit.turned(true, self.switch);
-        // The program follows all reads in progress and all earlier programs.
+        // The program starts after all reads so far and all earlier programs.
         unit.programmed = unit.programmed.max(now).max(unit.read) + takes;
         (unit.program, unit.bytes) = (takes, bytes);
         Program { accepted: now.max(unit.left_with(self.room)), done: unit.programmed }
