@@ -1,5 +1,4 @@
-"""What changed between two replays of a capture. Statements are sorted by how much they contribute to the
-difference."""
+"""What changed between two replays of a capture. The statements that contribute most to the difference come first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts notes into words: one function for each code, grouped by subject."""
+"""Puts notes into words. Each code has a function, and the modules group these functions by subject."""
 
 from __future__ import annotations
 
@@ -65,17 +65,18 @@ __all__ = [
 
 
 def texts(notes: Iterable[Note]) -> list[str]:
-    """Returns the words of each note, without duplicates."""
+    """Returns the words of each note. Omits duplicates."""
     return list(dict.fromkeys(map(text, notes)))
 
 
 def sentences(notes: Iterable[Note]) -> list[str]:
-    """Returns each note as a whole sentence, with a capital letter and a period."""
+    """Returns the words of each note as a sentence that starts with a capital letter and ends with a period. Omits
+    duplicates."""
     return [f"{words[:1].upper()}{words[1:].rstrip('.')}." for words in texts(notes)]
 
 
 def cause(record: Record) -> str:
-    """Explains why a trial is not `ok`."""
+    """States why a trial is flagged or not usable."""
     return "; ".join(texts(record.causes or record.flags))
 
 
@@ -83,7 +84,8 @@ _COUNTED = {True: "transactions per second", False: "clients"}
 
 
 def conditions(record: Record) -> dict[str, str]:
-    """Returns the conditions that were requested, created and verified before a trial, by name."""
+    """Returns facts about the trial that were known before it started. They map a name to the value, for example the
+    limits of a search."""
     limits = ", ".join(f"{limit.metric} at most {limit.most:.15g}" for limit in record.limits)
     span = record.search_range
     result = record.search_result

@@ -1,4 +1,4 @@
-"""Words for sizing ratios: their names, and notes about them."""
+"""Names of sizing ratios, and words for the notes about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for bottlenecks, and for where the time of transactions goes."""
+"""Words for bottlenecks, and for how transactions spend their time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOLDERS = {
     "other": "other programs",
     "steal": "other virtual machines",
 }
-"""Names that sentences use for the parts of CPU time."""
+"""Names of the programs that use CPU time, as sentences use them."""
 _RESOURCES = {
     SERVER_CPU: "the server's CPU",
     OTHER_PROGRAMS: "other programs on the machine",
@@ -130,7 +130,7 @@ def _time_taken(resource: str, share: float, evidence: Sequence[Note]) -> str:
     return "".join((taken, *map(text, evidence)))
 
 
-# Evidence: each text continues "which takes 60% of transaction time".
+# Evidence for a bottleneck. Each text continues a sentence after "which takes 60% of transaction time".
 
 
 @wording("locks-of-table")

@@ -1,4 +1,4 @@
-"""Words for cost breakdowns, and for records of systems that are bought or ranked."""
+"""Words for cost breakdowns, and for the records of systems whose costs are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for the peak of a curve, for the outcome of a target rate, and for the trials on which they are based."""
+"""Words for the peak of a curve, for the outcome of a target rate, and for the trials behind these results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for findings: how they were computed, why there is no verdict, which blocks were dropped."""
+"""Words for findings. They state how a finding was computed, why there is no verdict, and which blocks were dropped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def no_complete_block() -> str:
     return "there is no complete block"
 
 
-# Advice: each text continues the phrase "To decide: ".
+# Advice on how to decide a comparison. Each text follows the words "To decide: ".
 
 
 @wording("choose-other-metric")
@@ -237,7 +237,7 @@ def loads_searched(of: str, cell: float, baseline: float) -> str:
     )
 
 
-# Why blocks were left out of a finding.
+# Reasons why blocks were left out of a finding.
 
 
 @wording("block-dropped")
@@ -266,7 +266,7 @@ def cell_not_measured(cell: Configuration) -> str:
 
 
 _LOST = {"invalid": "is invalid", "aborted": "was aborted"}
-"""Words that follow the name of a configuration, by the status of its trial."""
+"""Words that follow the name of a configuration, for each status of its trial."""
 
 
 @wording("cell-lost")
@@ -302,7 +302,7 @@ def cell_without_ratio(cell: Configuration, metric: str, value: float | None = N
     return f"{name} has no {metric}" if value is None else f"{name} has {metric} {value:g}, so the ratio is not defined"
 
 
-# Notes about the whole lab.
+# Notes that apply to the whole lab.
 
 
 @wording("half-of-cores")
@@ -352,7 +352,7 @@ _DISTURBED = {
     "steal": "steal time: other virtual machines used CPU time during",
     "clock-step": "the clock was set during",
 }
-"""Words for what happened, by the code of the warning. In the sentence, the affected trials follow these words."""
+"""Words for the event behind each warning. In the sentence, the affected trials follow these words."""
 
 
 @wording("trials-disturbed")
@@ -365,7 +365,7 @@ def trials_disturbed(
 ) -> str:
     """Example with by='cpu-taken', trials=13, of=36: `other programs or virtual machines used CPU time during 13 of 36
     compared trials`."""
-    # Trials that were left out, and those at a percentage of the peak, are not counted.
+    # The numbers do not include trials that were left out, or trials at a percentage of peak throughput.
     which = f"{trials} of {of} compared trials"
     if trials == of:
         which = f"all {of} compared trials" if of > 1 else "the only compared trial"

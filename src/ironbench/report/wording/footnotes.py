@@ -1,4 +1,5 @@
-"""Words for footnotes of a run's tables: how response times are counted, and which percentiles are left out."""
+"""Words for footnotes of the tables about runs. They explain how response times are measured, and which percentiles are
+not shown."""
 
 from __future__ import annotations
 

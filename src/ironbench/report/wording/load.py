@@ -1,4 +1,4 @@
-"""Words for problems of the load and its clients: failures, missed rates, saturated clients, and unsteady
+"""Words for problems with the load or the clients, such as failures, missed rates, saturated clients and unsteady
 throughput."""
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def failed_outside_window(
 
 
 def _units(value: Number, one: Strings, many: Strings) -> str:
-    """Counts units of work: `4,000 transactions`."""
+    """Formats a number of units of work: `4,000 transactions`."""
     return count(value, either(one, "transaction"), either(many, "transactions"))
 
 

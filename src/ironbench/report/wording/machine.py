@@ -1,4 +1,5 @@
-"""Words for the machines of server and client: what disturbed a trial, and what could not be observed."""
+"""Words for notes about the machines of server and client. They state what disturbed a trial, and what could not be
+observed."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from ironbench.report.wording.values import (
 from ironbench.words import listed
 
 _NOTABLE = 0.001
-"""Minimum share of CPU time for a cause to be named."""
+"""Causes that used a smaller fraction of CPU time are not named."""
 
 
 @wording("not-quiet")

@@ -1,4 +1,5 @@
-"""The registry of functions that put notes into words, by code."""
+"""The registry of wording functions. It contains a function for each code of a note, which puts such notes into
+words."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ class UnwordedNoteWarning(UserWarning):
 warnings.simplefilter("ignore", UnwordedNoteWarning, append=True)
 
 WORDING: dict[str, Callable[..., str]] = {}
-"""Maps the code of a note to a function of the note's values, which returns a sentence without a period. Numbers may be
-ranges, and strings may be tuples of the strings that several trials had."""
+"""Maps the code of a note to its wording function. The function gets the note's values as arguments and returns a
+sentence without a period. A note about several trials may contain a range instead of a number, and a tuple of strings
+instead of a string."""
 
 
 def wording(*codes: str) -> Callable[[Worded], Worded]:
@@ -37,8 +39,8 @@ def wording(*codes: str) -> Callable[[Worded], Worded]:
 
 
 def text(note: Note) -> str:
-    """Returns a note as a sentence without its period. If this version of ironbench does not know the code, or the
-    values do not fit, returns the code and the values."""
+    """Returns a note as a sentence without a period. If this version of ironbench does not know the code, or if the
+    values do not fit the wording function, returns the code and the values instead."""
     if note.values.keys() == {TEXT}:
         return names(note.values[TEXT])
     function = WORDING.get(note.code)
@@ -46,8 +48,9 @@ def text(note: Note) -> str:
         try:
             return function(**note.values)
         except (TypeError, ValueError, LookupError, ArithmeticError) as error:
-            # Another version may have written other values, or the record was edited: this must not hide the rest of a
-            # report. For the values of this version, it is a fault, and in tests the warning is an error.
+            # Another version of ironbench may have written other values, or a user may have edited the record. Users
+            # must still see the rest of the report. For values of this version, the error is a bug, so tests turn the
+            # warning into an error.
             warnings.warn(f"note {note.code} cannot be put into words: {error!r}", UnwordedNoteWarning, stacklevel=2)
     return ": ".join(filter(None, (note.code, ", ".join(f"{name} {_plain(one)}" for name, one in note.values.items()))))
 

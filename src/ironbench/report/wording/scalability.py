@@ -1,4 +1,4 @@
-"""Words for the curve of a scalability law fitted to a system's trials."""
+"""Words for the curve of the Universal Scalability Law that was fitted to a system's trials."""
 
 from __future__ import annotations
 

@@ -12,14 +12,14 @@ from ironbench.report.wording.values import Strings, in_unit, names
 from ironbench.words import counted, listed
 
 Limits = Sequence[tuple[str, float]]
-"""Pairs of a metric and its limit; empty in records of earlier versions."""
+"""Pairs of a metric and its limit. Records of earlier versions do not contain them."""
 Refusals = Sequence[tuple[int, str, float]]
-"""Confirmation trials that missed a limit. Each has the load, the reason (a metric, `rate` or `failed`), and the
-measured value."""
+"""Confirmation trials that did not confirm a load. Each tuple contains the load, the reason, and the measured value.
+The reason is the metric whose limit was exceeded, or `rate` or `failed`."""
 
 
 def sought(of: str) -> str:
-    """Names what a search varies, `clients` or `rate`: `number of clients`."""
+    """Returns words for what a search varies. `of`: `clients` or `rate`. For `clients`, returns `number of clients`."""
     return "number of clients" if of == "clients" else of
 
 
@@ -182,7 +182,7 @@ def search_confirm(trials: int) -> str:
 
 
 def _load(of: str, point: int) -> str:
-    """Writes a target rate with its unit, so that it is not read as a number of clients."""
+    """Formats a number of clients, or a target rate with its unit. The unit shows which of the two it is."""
     return units.rate(point) if of == "rate" else str(point)
 
 
@@ -192,12 +192,13 @@ def _with(of: str, point: int) -> str:
 
 
 def _measured(per_second: float) -> str:
-    """Writes a measured rate as tables do, with three digits."""
+    """Formats a measured rate with three digits, as tables do."""
     return f"{units.number(per_second)}/s"
 
 
 def _limit(metric: str, limits: Limits) -> str:
-    """Example: `response_time_p99_s (50.0 ms)`; without the value in records of earlier versions."""
+    """Example: `response_time_p99_s (50.0 ms)`. Records of earlier versions contain no limits, so the value is left
+    out."""
     most = dict(limits).get(metric)
     return metric if most is None else f"{metric} ({_value(metric, most)})"
 
@@ -223,8 +224,7 @@ def _refused(of: str, refused: Refusals, limits: Limits) -> str:
 
 
 def _value(metric: str, value: float, other_than: float | None = None) -> str:
-    """Formats a value. Uses more digits if the value differs from the limit `other_than` but would be written in the
-    same way."""
+    """Formats the value of a metric. If the value would look equal to the limit `other_than`, it has more digits."""
     unit = catalogue.metric(metric).unit
     same = other_than is not None and in_unit(value, unit) == in_unit(other_than, unit)
     return in_unit(value, unit, 6 if same else 3)

@@ -1,4 +1,4 @@
-"""Words for gaps in a server's statement statistics."""
+"""Words for what a server's statement statistics do not contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Words for storage: cached and emulated data, settings that can lose data, power cuts, checkpoints and I/O."""
+"""Words for notes about storage, such as caches, emulated devices, power cuts, checkpoints, and settings that can lose
+data."""
 
 from __future__ import annotations
 
@@ -153,8 +154,8 @@ def short_of_two_checkpoints(checkpoints: Number, elapsed_s: Number) -> str:
 def can_lose_data(settings: Sequence[Sequence[str]]) -> str:
     """Example with settings=[('fsync', 'off', 'power', 'everything')]: `fsync=off can lose data (power everything)`.
 
-    `settings`: for each setting, its name, value, the event that causes a loss, and the loss. In older records, event
-    and loss are one text.
+    `settings`: for each setting, its name, its value, the event that causes a loss of data, and the lost data. Older
+    records contain the event and the lost data as one text.
     """
     clauses = ((name, value, " ".join(map(_word, why))) for name, value, *why in settings)
     return listed([f"{name}={value} can lose data ({why})" for name, value, why in clauses]) or "data can be lost"

@@ -1,4 +1,4 @@
-"""Words for notes of a study, about several trials or configurations."""
+"""Words for a study's notes, which are about several trials or configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names for things that programs identify by codes and values: statuses of trials, configurations, and comparisons."""
+"""Names that reports use for statuses of trials, configurations, factor values and comparisons."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 
 
 def status(value: str) -> str:
-    """Names a status: `valid`, `flagged`, `invalid`, `aborted` or `failed`."""
+    """Returns the word for a trial's status: `valid`, `flagged`, `invalid`, `aborted` or `failed`."""
     try:
         return Status(value).word
-    except ValueError:  # a newer version wrote it
+    except ValueError:  # a newer version of ironbench wrote the record
         return value
 
 
 def configuration(one: Configuration | str, joined: Callable[[Sequence[str]], str] = ", ".join) -> str:
-    """Names a configuration by its factor values: `log=in memory clients=8` becomes `WAL in memory, 8 clients`.
+    """Returns the name of a configuration, made of its factor values: `WAL in memory, 8 clients` for `log=in memory
+    clients=8`.
 
-    Settings keep the form that administrators write, `work_mem=64MB`. A configuration that is given as text is returned
-    unchanged. `joined`: function that joins the values; use `listed` if the sentence continues after the name.
+    Settings are shown as administrators write them: `work_mem=64MB`. A text is returned unchanged. `joined`: the
+    function that joins the values. Use `listed` if the sentence continues after the name.
     """
     if isinstance(one, str):
         return one
@@ -39,35 +40,36 @@ def configuration(one: Configuration | str, joined: Callable[[Sequence[str]], st
 
 
 Configurations = Configuration | str | Sequence[Configuration | str]
-"""One or several configurations, or names of systems."""
+"""One configuration or several. A system without a configuration is given by its name."""
 
 
 def configurations(given: Configurations) -> list[str]:
-    """Names one or several configurations. Merged notes contain several."""
+    """Returns the names of one or several configurations. A note that was merged from several notes contains
+    several."""
     every = [given] if isinstance(given, Configuration | str) else given
     return [configuration(one) for one in every if one]
 
 
 def label(one: Configuration) -> str:
-    """Names a configuration in a table or chart: `baseline` instead of `the baseline`."""
+    """Returns the name of a configuration for tables and charts. They contain `baseline` instead of `the baseline`."""
     return one.marked if one.name == BASELINE else configuration(one)
 
 
 def opening(one: Configuration) -> str:
-    """Names a configuration at the start of a sentence: `Data on ssd, 8 clients`. Settings, and names from the lab
-    file, are not capitalised."""
+    """Returns the name of a configuration for the start of a sentence: `Data on ssd, 8 clients`. Settings and names
+    from the lab file are not capitalised."""
     words = configuration(one)
     as_written = value(*one.values[0]) == _setting(*one.values[0]) if one.values else one.name != BASELINE
     return words if as_written else upper_first(words)
 
 
 def comparison(contrast: Contrast) -> str:
-    """Names a comparison: `WAL in memory vs. WAL on disk, with 8 clients`."""
+    """Returns the name of a comparison: `WAL in memory vs. WAL on disk, with 8 clients`."""
     return compared(contrast.cell, contrast.baseline, contrast.where)
 
 
 def compared(cell: Configuration, baseline: Configuration, where: Configuration) -> str:
-    """Names a comparison by its parts. `where`: the values that both sides have in common."""
+    """Returns the name of a comparison of `cell` with `baseline`. `where`: the factor values that both sides share."""
     words = f"{configuration(cell)} vs. {configuration(baseline)}"
     return f"{words}, with {configuration(where)}" if where.values else words
 
@@ -86,9 +88,10 @@ _PREPOSITIONS = ("at", "behind", "beside", "in", "inside", "on", "outside", "und
 
 
 def value(factor: Factor, level: str) -> str:
-    """Names a factor's value: `WAL on ssd`, `8 clients`, `work_mem=64MB`. The fields that the factor sets determine
-    what its values mean: a factor `log` may select the location of the WAL, or a logging setting of the server. A
-    workload may define words for the values of its options, such as `stored procedures`."""
+    """Returns words for a value of a factor: `WAL on ssd`, `8 clients`, `work_mem=64MB`. The meaning of the value
+    depends on the fields that the factor sets. For example, a factor named `log` may select the location of the WAL, or
+    a logging setting of the server. Workloads may define words for the values of their options, such as `stored
+    procedures`."""
     known = factor.words_of(level) or _of_field(factor.field, level) or _of_files(factor, level)
     return known or _setting(factor, level)
 
@@ -98,8 +101,8 @@ def _setting(factor: Factor, level: str) -> str:
 
 
 def _of_field(field: str, level: str) -> str:
-    """Returns words for the value of a field; empty if there are none for this field, or if the lab file gives the
-    value a name."""
+    """Returns words for the value of a field. Returns an empty text if the field needs no special words, or if the
+    value is a name from the lab file."""
     match field:
         case "load.clients" | "load.threads" | "workload.with.streams" if level.isdigit():
             return counted(int(level), _COUNTED[field])
@@ -113,8 +116,8 @@ def _of_field(field: str, level: str) -> str:
 
 
 def _of_files(factor: Factor, level: str) -> str:
-    """Returns where files are, or whether they are cached: `WAL on ssd`, `data half cached`; empty if the factor is
-    about something else."""
+    """Returns where files are, or whether they are cached: `WAL on ssd`, `data half cached`. Returns an empty text if
+    the factor does not select this."""
     files, fields, place = _FILES.get(factor.name, ""), factor.fields_of(level), f"layout.{factor.name}"
     if not files or level == "none":
         return ""
@@ -128,15 +131,15 @@ def _of_files(factor: Factor, level: str) -> str:
 
 
 def _at(level: str) -> str:
-    """Returns a place: `on ssd`, `in memory`."""
+    """Returns the location of files with a preposition: `on ssd`, `in memory`."""
     if level.partition(" ")[0] in _PREPOSITIONS:
         return level
     return _KNOWN_PLACES.get(level, f"on {level}")
 
 
 def _rate(level: str) -> str:
-    """Returns words for a rate: `500 per second` for `500`, and `50% of peak throughput` for `50%`; empty if the lab
-    file gives the rate a name."""
+    """Returns words for a target rate: `500 per second` for `500`, and `50% of peak throughput` for `50%`. Returns an
+    empty text if the value is a name from the lab file."""
     with suppress(ValueError):
         return f"{float(level):.15g} per second"
     with suppress(InputError):

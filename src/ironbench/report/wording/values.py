@@ -1,4 +1,4 @@
-"""Formats the values of notes. A note about several trials can contain ranges instead of numbers, and several strings
+"""Formats the values of notes. A note about several trials can contain a range instead of a number, and several strings
 instead of one."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Number = float | NoteRange
 Strings = str | Sequence[str]
 
 CI = f"{in_percent(1 - LEVEL)} CI"
-"""Names a confidence interval that is not corrected for multiple comparisons: `95% CI`."""
+"""Name of confidence intervals that are not corrected for multiple comparisons: `95% CI`."""
 
 
 def low_to_high(value: Number, written: Callable[[float], str]) -> str:
@@ -26,8 +26,8 @@ def low_to_high(value: Number, written: Callable[[float], str]) -> str:
 
 
 def percent(value: Number, *limits: float) -> str:
-    """Formats a share: `12%`, or `5 to 12%`. `limits`: enough digits are shown to see on which side of each limit the
-    share is."""
+    """Formats a fraction as a percentage: `12%`, or `5 to 12%`. A value close to one of the `limits` has more digits,
+    so that readers see on which side of the limit it is."""
     if isinstance(value, NoteRange):
         low, high = percents(value.low, limits=limits), percents(value.high, limits=limits)
         return f"{low} to {in_percent(value.high, limits=limits)}" if low != high else in_percent(value.high, limits)
@@ -35,13 +35,14 @@ def percent(value: Number, *limits: float) -> str:
 
 
 def is_multiple(ratio: float) -> bool:
-    """Returns whether a ratio is written as a multiple, such as `2.38x`. An increase by more than 100% is easier to
-    read in that form."""
+    """Returns whether a ratio is formatted as a multiple, such as `2.38x`. This form is easier to read than an increase
+    by 100% or more."""
     return ratio >= 2
 
 
 def sized(ratio: float, more: str, less: str, multiple: str) -> str:
-    """Writes a ratio with the words for an increase, a decrease and a multiple: `26% more`, `2.38x as much`."""
+    """Formats a ratio as a change: `26% more`, `2.38x as much`. The parameters are the words after an increase, a
+    decrease and a multiple."""
     if is_multiple(ratio):
         return f"{units.number(ratio)}x {multiple}"
     return f"{in_percent(abs(ratio - 1))} {more if ratio >= 1 else less}"
@@ -74,8 +75,8 @@ def size(value: Number) -> str:
 
 
 def in_unit(value: float, unit: str, digits: int = 3) -> str:
-    """Formats the value of a metric: `1.44 s`, `52.6 ms`, `500/s`. Unlike `report.numbers.quantity`, this needs no
-    table of units."""
+    """Formats the value of a metric: `1.44 s`, `52.6 ms`, `500/s`. Unlike `report.numbers.quantity`, this function
+    needs no table of units."""
     if unit == "s":
         return f"{value:.{digits}g} s" if value >= 0.9995 else f"{value * 1e3:.{digits}g} ms"
     if unit == "1/s":
@@ -97,11 +98,11 @@ def strings(value: Strings) -> tuple[str, ...]:
 
 
 def names(value: Strings) -> str:
-    """Lists the first strings, and states how many more there are."""
+    """Lists the strings. If there are many, lists only the first ones and states how many more there are."""
     return some(strings(value))
 
 
 def either(value: Strings, otherwise: str) -> str:
-    """Returns the first string, or `otherwise` if there is none. Used for strings that are nearly always equal, such as
-    the name of a unit of work."""
+    """Returns the first string, or `otherwise` if there is none. Used for strings that are usually equal in all trials,
+    such as the name of a unit of work."""
     return next(iter(strings(value)), otherwise)

@@ -1,4 +1,4 @@
-"""Words for the outcomes of claims in a lab file, and for the reasons of a gate's decision."""
+"""Words for the outcomes of claims in a lab file, and for the reasons of a gate."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def interval_against_range(verdict: str, low: float, high: float, confidence: fl
 
 
 def _ratio(value: float) -> str:
-    """Formats a ratio with four significant digits, because a bound of 0.000 would be useless."""
+    """Formats a bound of a ratio with four significant digits. With a fixed number of decimals, a small bound would be
+    shown as 0.000."""
     return grouped(value) if 1000 <= value < math.inf else f"{value:#.4g}"
 
 
@@ -121,8 +122,8 @@ def budget_too_small(budget_s: float, blocks: int, least: int, needed_s: float, 
 
 
 def _size(slowdown: float, higher_is_better: bool) -> str:
-    """Writes a slowdown as the change of the metric, as findings do. `slowdown` is a fraction of the old time: 25% more
-    time for the same work is 20% less throughput."""
+    """Formats a slowdown as the change of the metric, in the same way as findings. `slowdown`: the additional time for
+    the same work, as a fraction of the old time. For example, 25% more time is 20% less throughput."""
     if higher_is_better:
         slowdown = slowdown / (1 + slowdown) if math.isfinite(slowdown) else 1.0
     return percent(slowdown)
@@ -161,18 +162,19 @@ def perhaps_slower(
 
 
 def slowdowns(least: float, most: float, higher_is_better: bool) -> str:
-    """Writes both ends of a slowdown's confidence interval: `3% to 9% slower`, `between 2% faster and 9% slower`."""
+    """Formats a slowdown as both ends of its confidence interval: `3% to 9% slower`, `between 2% faster and 9%
+    slower`."""
     slower = f"{_size(most, higher_is_better)} slower"
     if least > 0:
         return f"{_size(least, higher_is_better)} to {slower}"
-    if least <= -1:  # no lower bound is known
+    if least <= -1:  # the lower bound is unknown
         return f"possibly up to {slower}"
     return f"between {_faster(-least, higher_is_better)} and {slower}"
 
 
 def _faster(saved: float, higher_is_better: bool) -> str:
-    """Writes a gain as the change of the metric: `9% faster`, `2.8x as fast`. `saved`: the saved fraction of the old
-    time."""
+    """Formats a gain as the change of the metric: `9% faster`, `2.8x as fast`. `saved`: the time saved for the same
+    work, as a fraction of the old time."""
     ratio = 1 / (1 - saved) if higher_is_better else 1 + saved
     return sized(ratio, "faster", "slower", "as fast")
 

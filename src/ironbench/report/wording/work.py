@@ -1,4 +1,4 @@
-"""Words for notes that only certain workloads have."""
+"""Words for notes that occur only with certain workloads."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ MEASURES = {
     "blocks_hit": "buffer cache hits",
     "blocks_read": "blocks read into the buffer cache",
 }
-"""Names of the measures by which a replay is compared with its recording."""
+"""Names of the metrics by which a replay is compared with the recording."""
 
 
 @wording("replay-differs", "replay-unfaithful")

@@ -1,4 +1,4 @@
-"""Words for the answers of commands and pages, which need more than the facts of one note.
+"""Words for the answers of commands and pages. An answer needs more facts than one note contains.
 
-The package of notes does not load these modules, because trials need only the words for notes.
+`ironbench.report.wording` does not import these modules, because trials need only the words for notes.
 """

@@ -1,5 +1,5 @@
-"""Words for the answers of `compare` and `explain`: the ratio of B to A, why there is no verdict, and notes on
-figures."""
+"""Words for the answers of `compare` and `explain`. They state the ratio of B to A, why there is no verdict, and how to
+read the figures."""
 
 from __future__ import annotations
 
@@ -50,8 +50,9 @@ def throughput_ratio(a: str, b: str, means: MeanRatio, difference: Note, clients
     difference=note('difference-shown'), clients=8: `B is 26% faster than A with 8 clients: 1,260/s vs. 1,000/s (95% CI
     18% to 35%; the ranges of the repeats do not overlap).`
 
-    `difference`: states whether the trials show a difference. If they show none, the sentence starts with the reason.
-    `clients`: the only number of clients; None if the peaks are compared.
+    `difference`: the note that states whether the trials show a difference. If they show none, the sentence starts with
+    the reason. `clients`: the number of clients, if both sides were measured with this number only. None if the peaks
+    are compared.
     """
     where = "at the peak" if clients is None else f"with {counted(clients, 'client')}"
     words = (
@@ -69,8 +70,8 @@ def metric_ratio(metric: str, a: str, b: str, means: MeanRatio, difference: Note
 
 
 def _with_values(words: str, metric: str, means: MeanRatio, difference: Note) -> str:
-    """Adds the values and the confidence interval. If the trials show no difference, the sentence starts with this
-    result and its reason."""
+    """Adds the values and the confidence interval to a sentence. If the trials show no difference, the sentence starts
+    with this statement and its reason."""
     known = interval(means.low, means.high, means.ratio)
     if difference.code == "difference-shown":
         return f"{words}: {_values(metric, means)} ({known}; {text(difference)})."
@@ -88,7 +89,7 @@ def explained_ratio(metric: str, a: str, b: str, ratio: float, interval: str, no
     """Example with metric='throughput', a='WAL on disk', b='WAL in memory', ratio=1.26, interval=' (95% CI 18% to
     35%)': `Throughput is 26% higher with WAL in memory than with WAL on disk (95% CI 18% to 35%).`
 
-    `not_shown`: why the trials show no difference; the sentence then starts with this reason.
+    `not_shown`: why the trials show no difference, or None if they show one. The sentence starts with this reason.
     """
     words = differs(metric_words(metric), a, b, ratio)
     if not_shown is not None:
@@ -111,8 +112,7 @@ def only_listed(no_verdict: bool) -> str:
     """Example with no_verdict=False: `The trials show no difference, so the following points only list what differed in
     these trials.`
 
-    `no_verdict`: whether the trials allow no verdict, for example because there are too few of them. Such trials do not
-    show that the two sides are equal.
+    `no_verdict`: whether a verdict is impossible, for example because there are too few trials.
     """
     if no_verdict:
         return "There is no verdict, so the following points only list what differed between the trials."
@@ -134,7 +134,7 @@ def different_loads(a: float | None, b: float | None, seen: str) -> str:
     """Example with a=None, b=500.0, seen='B: 500/s sustained': `A: closed loop; B: open loop at 500/s. With different
     loads, throughput and response times cannot be compared (B: 500/s sustained).`
 
-    `a` and `b`: target rates; None for a closed loop. `seen`: the text that `outcomes` returns.
+    `a` and `b`: the target rates, or None for a closed loop. `seen`: the text that `outcomes` returns.
     """
     loops = f"A: {loop(a)}; B: {loop(b)}"
     return f"{loops}. With different loads, throughput and response times cannot be compared ({seen})."
@@ -224,7 +224,7 @@ def changed_facts(facts: Sequence[tuple[str, str, str]], more: int) -> str:
     """Example with facts=[('work_mem', '4 MB', '64 MB')], more=2: `work_mem changes from 4 MB to 64 MB; 2 other facts
     also differ.`
 
-    `facts`: name, value before, and value after.
+    `facts`: for each fact, its name, its value before, and its value after.
     """
     words = "; ".join(starmap(_changed, facts))
     return (

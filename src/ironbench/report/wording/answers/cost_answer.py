@@ -1,4 +1,5 @@
-"""Words for the answer of `cost`: work per price, the cheapest system for a target, and notes on prices and scores."""
+"""Words for the answer of `cost`. They compare work per price, name the cheapest system that meets a target, and
+explain prices and scores."""
 
 from __future__ import annotations
 
@@ -66,8 +67,8 @@ def tied(marked: Sequence[str], names: Sequence[str], ratios: Sequence[str], cur
     currency='USD': `No difference shown: old and new are tied for the most work per USD. Compared with old, new gives
     12% less (95% CI −30% to +8.2%).`
 
-    `marked`: the names with the number of flagged trials. `ratios`: for all systems except the first, the comparison
-    with the first system, as a text from `more`.
+    `marked`: the systems' names with their number of flagged trials. `ratios`: a text from `more` for each system
+    except the first, which compares it with the first system.
     """
     others = "; ".join(f"{name} gives {ratio}" for name, ratio in zip(names[1:], ratios, strict=False))
     return (
@@ -86,7 +87,8 @@ def not_ranked(reasons: Mapping[str, Sequence[str]], currency: str, alone: bool)
     """Example with reasons={'inconclusive: only one trial': ['new']}, currency='USD', alone=True: `No verdict on work
     per USD. Not ranked: new (inconclusive: only one trial).`
 
-    `reasons`: the systems that are not ranked, by reason. `alone`: whether no ranking precedes this sentence.
+    `reasons`: maps each reason to the systems that are not ranked for this reason. `alone`: whether there is no ranking
+    before this sentence.
     """
     each = "; ".join(f"{listed(list(names))} ({reason})" for reason, names in reasons.items())
     return (
@@ -146,8 +148,8 @@ def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: 
     """Example with name='new', other='old', less=0.5, ratio='15% less (95% CI −42% to +26%)', inconclusive=True: `new
     costs 50% less than old. Work compared with old: 15% less (95% CI −42% to +26%), which is inconclusive.`
 
-    `less`: the fraction by which the system costs less than the other; negative if it costs more. `ratio`: a text from
-    `more`; empty if the work of one system was not measured.
+    `less`: the fraction by which the system costs less than the other. It is negative if the system costs more.
+    `ratio`: a text from `more`, or an empty text if the work of one of the systems was not measured.
     """
     difference = f"{in_percent(abs(less))} {'less' if less > 0 else 'more'}" if less else "as much"
     sentence = f"{name} costs {difference} {'than' if less else 'as'} {other}"
@@ -161,8 +163,8 @@ def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[
     `Inconclusive, because cheaper systems may also meet the target: old (inconclusive) and same (not measured).
     Cheapest system that was shown to meet the target: new, 3,400 USD over 3 years.`
 
-    `period`: such as ` over 3 years`, or empty. `undecided` and `unmeasured`: cheaper systems that may also meet the
-    target.
+    `period`: a text such as ` over 3 years`, or an empty text. `undecided` and `unmeasured`: cheaper systems that may
+    also meet the target. Those in `unmeasured` were not measured.
     """
     named = f"{listed(list(names))}, {price}{' each' if len(names) > 1 else ''}{period}"
     cheaper = open_cheaper(undecided, unmeasured)
@@ -187,7 +189,8 @@ def decide_cheaper(undecided: Sequence[str], unmeasured: Sequence[str], rate: fl
     """Example with undecided=('old',), unmeasured=('same',), rate=500: `To decide, run more trials of old with `--rate
     500`, and run same with `--repeats 3` and `--rate 500` or a higher rate.`
 
-    `rate`: the target's rate. Trials at a higher rate may miss a target that the system meets at this rate.
+    `rate`: the target's rate. Systems with inconclusive trials should run at exactly this rate, because at a higher
+    rate they may miss a target that they meet.
     """
     steps = [f"run more trials of {listed(list(undecided))} with `--rate {rate:.15g}`"] if undecided else []
     if unmeasured:

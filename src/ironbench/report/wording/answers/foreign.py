@@ -1,4 +1,5 @@
-"""Words for foreign records: what their programs count, what their output lacks, and their main figures."""
+"""Words for foreign records. They state the main figures of a record, what its program counts, and which facts its
+output does not contain."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _GAPS = {
     "started": "the date",
     "checks": "whether the data were correct after the run",
 }
-"""Words for facts that a foreign record may lack (`ironbench.study.foreign`)."""
+"""Names of facts that a foreign record may not contain (`ironbench.study.foreign`)."""
 _COUNTING = {
     "hammerdb": (
         "HammerDB counts New-Orders (NOPM) in its tables. It reads transactions per minute from the server's "
@@ -68,8 +69,8 @@ def counting(program: str) -> str:
 
 
 def derived(program: str) -> str:
-    """Returns the sentence that must accompany a program's results; empty if none is required: `Derived from TPC-C: not
-    comparable with published TPC-C results.`"""
+    """Returns the sentence that must accompany a program's results, or an empty text if none is required: `Derived from
+    TPC-C: not comparable with published TPC-C results.`"""
     return _DERIVED.get(program, "")
 
 
@@ -90,7 +91,8 @@ def median_of_trials(figure: str, clients: int, trials: int) -> str:
     """Example with figure='throughput 940/s', clients=8, trials=3: `throughput 940/s with 8 clients, median of 3
     trials.`
 
-    `figure`: the main metric with its value; empty if the trials have none of the metrics that foreign records contain.
+    `figure`: the main metric with its value. It is empty if the trials have no metric that foreign records also
+    contain.
     """
     if not figure:
         seen = f"{counted(trials, 'trial')} with {counted(clients, 'client')}"

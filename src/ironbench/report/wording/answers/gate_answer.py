@@ -1,4 +1,4 @@
-"""Words for the result of a gate: the decision, and what changed in the comparisons that are slower."""
+"""Words for the result of a gate. They state the decision, and for slower comparisons, what changed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ironbench.study.slower import Cause, NewStatement, RepeatedStatement, Slowe
 from ironbench.words import counted, in_percent, listed
 
 _STEPS = 3
-"""Maximum number of steps of a plan that are named."""
+"""Maximum number of plan steps that a sentence names."""
 CAVEAT = "Caveat:"
-"""Label of a caveat in documents without a heading for caveats."""
+"""Label before a caveat in documents that have no heading for caveats."""
 
 
 def scope(comparisons: int, margin: float) -> str:
@@ -36,7 +36,7 @@ def not_slower(margin: float) -> str:
 
 
 def between(one: GatedComparison) -> str:
-    """Writes both ends of a slowdown's confidence interval: `between 9% faster and 24% slower (95% CI, 6 paired
+    """Formats a slowdown as both ends of its confidence interval: `between 9% faster and 24% slower (95% CI, 6 paired
     repeats)`."""
     finding, known = one.effect.finding, one.why.values
     ends = slowdowns(known["least"], known["most"], known["higher_is_better"])
@@ -49,9 +49,9 @@ def inconclusive(
     """Example: `INCONCLUSIVE: between 9% faster and 24% slower (95% CI, 6 paired repeats), so a slowdown by more than
     the margin of 5% is neither shown nor ruled out; with --undecided fail, the gate fails.`
 
-    `only`: the comparison, if the gate has only one and its confidence interval is too wide. `comparisons` and
-    `undecided`: numbers of inconclusive comparisons and claims. `lost`: whether one side of a comparison lost more
-    blocks than the other; the gate then fails with every policy.
+    `only`: the only comparison of the gate, if its confidence interval is too wide. Otherwise None. `comparisons`: the
+    number of inconclusive comparisons. `undecided`: the number of inconclusive claims. `lost`: whether one side of a
+    comparison lost more blocks than the other. The gate then fails with every policy.
     """
     neither = f"a slowdown by more than the margin of {in_percent(margin)} is neither shown nor ruled out"
     parts = [f"{between(only)}, so {neither}" if only else neither] if comparisons else []
@@ -63,7 +63,7 @@ def inconclusive(
 
 
 def size(finding: Finding) -> str:
-    """Writes the size of a change: `3.1% slower (95% CI 2.2% to 4.0%, 12 paired repeats)`."""
+    """Formats the size of a change: `3.1% slower (95% CI 2.2% to 4.0%, 12 paired repeats)`."""
     known = f"{confidence_interval(finding)}, {counted(finding.blocks, 'paired repeat')}"
     return f"{change(finding.ratio, finding.metric)} ({known})"
 

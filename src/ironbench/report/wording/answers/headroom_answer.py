@@ -1,4 +1,5 @@
-"""Words for the answer of `headroom`: how far today's load can grow on each system, and how two systems compare."""
+"""Words for the answer of `headroom`. They state how far today's load can grow on each system, and compare the
+systems."""
 
 from __future__ import annotations
 

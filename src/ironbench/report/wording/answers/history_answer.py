@@ -1,4 +1,5 @@
-"""Words for the answer of `history`: change points, open questions, and how to read the points."""
+"""Words for the answer of `history`. They describe change points and open questions, and explain how to read the
+points."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def nothing_to_show() -> str:
 def no_change_point(lines: int) -> str:
     """Example with lines=3: `No change point in 3 series.`
 
-    If no series could be judged: `There is no verdict yet.`
+    If no series could be judged, the text is `There is no verdict yet.`
     """
     return f"No change point in {counted(lines, 'series', 'series')}." if lines else "There is no verdict yet."
 
@@ -47,8 +48,8 @@ def changed(
     worse=True, line='postgres 18', flagged=False: `Throughput worse since 1f3c2a9 (2026-11-21): 12% lower than before
     (95% CI 8.1% to 16%). Series: postgres 18.`
 
-    `day`: date of the point; empty if the point's name begins with the date. `worse`: None for a metric for which
-    neither higher nor lower is better.
+    `day`: the date of the point. It is empty if the point's name already begins with the date. `worse`: None if neither
+    higher nor lower values of the metric are better.
     """
     bounds = f"{CI} {change_bounds(low, high, ratio)}"
     size = f"{change(ratio, '')} {than(ratio)} before ({bounds})"
@@ -103,7 +104,8 @@ def what_a_point_is() -> str:
 def what_a_change_point_is(independent: FalseAlarms, correlated: FalseAlarms) -> str:
     """Example: `A change point separates two segments with means that differ by more than chance explains. …`
 
-    The arguments are the false alarms of simulated series with independent and with correlated nights.
+    The arguments are the rates of false alarms in two simulations. In the first, the values of successive nights are
+    independent; in the second, they are correlated.
     """
     return (
         "A change point separates two segments with means that differ by more than chance explains. In "

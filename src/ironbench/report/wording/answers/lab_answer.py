@@ -1,4 +1,5 @@
-"""Words for the answer at the top of a lab's report: verdicts, growth with clients, and caveats."""
+"""Words for the answer at the top of a lab's report. They state verdicts, how throughput grows with clients, and
+caveats."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _BETTER = {Conclusion.FASTER: "better", Conclusion.SLOWER: "worse"}
 
 
 def comparison(effect: Effect, metric_named: bool = False) -> str:
-    """States a verdict with size and confidence interval: `WAL in memory is 26% faster than WAL on disk (95% CI …).`
+    """States the verdict of a comparison, with the size of the difference and its confidence interval: `WAL in memory
+    is 26% faster than WAL on disk (95% CI …).`
 
     `metric_named`: whether an earlier sentence already names the metric.
     """
@@ -101,12 +103,13 @@ CALIBRATE = (
     "`ironbench device calibrate` shows which device models this machine can emulate. Other programs, and a server "
     "that uses all cores, slow the emulation down further."
 )
-"""Hint that follows a statement that emulation was too slow."""
+"""Hint that follows a caveat about emulation that was too slow."""
 
 
 def why_inconclusive(finding: Finding) -> str:
-    """States why a comparison is inconclusive, or which effect its blocks would have detected. Returns an empty text if
-    the comparison has a verdict, or if the sentence about the comparison already contains the reason."""
+    """States why a comparison is inconclusive. If there is no particular reason, states the minimum detectable effect.
+    Returns an empty text if the comparison has a verdict, or if the sentence about the comparison already contains the
+    reason."""
     if finding.conclusion is not Conclusion.CANNOT_TELL or not finding.blocks:
         return ""
     if finding.changed and (not finding.barred or finding.barred.code == NOT_AT_BOTH_ENDS):
@@ -141,13 +144,14 @@ def no_comparison(study: Study) -> str:
 
 
 def further(effects: Sequence[Effect]) -> str:
-    """Counts the comparisons that are not listed: `14 more comparisons: 10 faster, 4 inconclusive.`"""
+    """States how many comparisons are not listed, and their conclusions: `14 more comparisons: 10 faster, 4
+    inconclusive.`"""
     ends = _tally([effect.finding.conclusion.word for effect in effects])
     return f"{counted(len(effects), 'more comparison')}: {ends}; see the findings below."
 
 
 def rounds(earlier: Sequence[Round]) -> list[str]:
-    """States the number of the current round, and how the earlier rounds ended."""
+    """States the number of the current round, and the results of the earlier rounds."""
     if not earlier:
         return []
     texts = [f"This is round {len(earlier) + 1}; the verdicts of this round use only blocks of this round."]
@@ -159,7 +163,7 @@ def rounds(earlier: Sequence[Round]) -> list[str]:
 
 
 def claims(judged: Sequence[JudgedClaim]) -> str:
-    """Counts the outcomes of the claims in the lab file."""
+    """States how many claims in the lab file have each outcome."""
     if len(judged) == 1:
         return f"Result of the claim in the lab file: {judged[0].verdict}."
     ends = [one.verdict for verdict in ClaimVerdict for one in judged if one.verdict is verdict]
@@ -171,8 +175,9 @@ def _tally(ends: Sequence[str]) -> str:
 
 
 def beside_versions(known: Sequence[BesideVersion], effects: Sequence[Effect]) -> list[str]:
-    """Names other differences between two versions, because readers would attribute the whole ratio to the version.
-    `effects`: the lab's comparisons, which provide the names of the configurations."""
+    """Names the facts other than the version that differ between two compared versions. Otherwise, readers would
+    attribute the whole ratio to the version. `effects`: the lab's comparisons, which contain the names of the
+    configurations."""
     named_pairs = {
         (one.finding.cell, one.finding.baseline): (
             f"{configuration(one.contrast.baseline)} → {configuration(one.contrast.cell)}"
@@ -200,8 +205,8 @@ def _of_engines(pairs: Sequence[str]) -> str:
 
 
 def _by_facts(differing: Iterable[tuple[str, Sequence[Difference]]]) -> list[tuple[str, str]]:
-    """Groups comparisons by the facts that differ in them. Returns pairs: the facts in words, and the names of the
-    comparisons. `differing`: pairs of a comparison's name and the facts that differ."""
+    """Groups the comparisons in which the same facts differ. Returns a pair for each group: the facts in words, and the
+    names of the comparisons. `differing`: for each comparison, its name and the facts that differ between its sides."""
     pairs: dict[str, list[str]] = {}
     for pair, rows in differing:
         if rows:
@@ -216,8 +221,8 @@ def _beside(row: Difference) -> str:
 
 
 def course(curve: Growth) -> str:
-    """States how far throughput was measured to grow, for a curve with a `course`. The fitted curve is not used,
-    because its peak has no confidence interval."""
+    """States up to which number of clients the measured throughput grows. The curve must have a `course`. The fitted
+    curve is not used for this, because its peak has no confidence interval."""
     assert curve.course and curve.fit
     means = {row.clients: quantity(row.measured, "1/s") for row in curve.fit.residuals}
     enough, step, beyond = counted(curve.course.enough, "client"), curve.course.first, curve.course.beyond
@@ -233,8 +238,8 @@ def course(curve: Growth) -> str:
 
 
 def _beyond(step: GrowthStep) -> str:
-    """Compares the throughput at the highest number of clients with the throughput at the number beyond which no growth
-    was shown."""
+    """States how throughput changes after the last growth that was shown. Compares the highest number of clients with
+    the number up to which throughput grew."""
     verb = "falls" if step.surely_falls else "grows" if step.surely_grows else "shows no statistically clear change"
     if not (step.surely_falls or step.surely_grows) and (step.high < 1 or step.low > 1):
         verb += " after correction for the number of steps"
@@ -247,7 +252,7 @@ def _size(step: GrowthStep) -> str:
 
 
 def growth(curve: Growth) -> str:
-    """States where throughput stops growing within the measured range, according to the fitted curve."""
+    """States where in the measured range the fitted curve stops growing."""
     which = "With more clients" if curve.name == ALL else f"{opening(curve.name)} with more clients"
     return f"{which}: {_end(curve)}."
 
@@ -273,7 +278,7 @@ def _last_step(step: GrowthStep | None) -> str:
 
 
 def failures(units: str, shares: Sequence[tuple[Configuration, float]]) -> str:
-    """Lists the percentage of failed transactions for each configuration."""
+    """States the percentage of failed transactions of each configuration."""
     known = ", ".join(f"{failed_percent(share)} with {configuration(cell)}" for cell, share in shares)
     return f"Failed {units}: {known}. Throughput counts only successful {units}."
 

@@ -1,4 +1,4 @@
-"""Words for the answer of `lead`: hardware and peaks of two machines, and notes on the figures."""
+"""Words for the answer of `lead`. They compare the hardware and the peaks of two systems, and explain the figures."""
 
 from __future__ import annotations
 
@@ -69,11 +69,12 @@ def rows_and_peak() -> str:
 def hardware(
     a: str, b: str, clock: float | None, clock_kind: str, cores: tuple[int | None, int | None] | None, comparable: bool
 ) -> str:
-    """Names the differences in cores and clock frequency; empty if there are none: `Compared with old, new has 1.25x
-    the nominal clock frequency, and 16 cores instead of 8.`
+    """Describes how cores and clock frequency differ. Returns an empty text if they do not differ: `Compared with old,
+    new has 1.25x the nominal clock frequency, and 16 cores instead of 8.`
 
-    `clock`: B's frequency divided by A's; None if unknown or equal. `cores`: None if equal. `comparable`: whether the
-    frequencies are of the same kind.
+    `clock`: B's clock frequency divided by A's. None if it is unknown, or if both are equal. `cores`: the numbers of
+    cores of A and B. None if both are equal. `comparable`: whether both frequencies are of the same kind, such as
+    nominal.
     """
     has = [f"{number(clock)}x the {clock_kind} clock frequency"] if clock else []
     if cores and any(cores):
@@ -94,7 +95,7 @@ def peaks(work: str, parts: Sequence[str], confirmed: bool) -> str:
     """Example: `tpcb-like: throughput at the peak: 1.27x (27% higher); response time at the peak: 0.79x (21% lower,
     which is better).`
 
-    `parts`: texts from `ratio`, `failed`, and either `both_sustained` or `outcomes`.
+    `parts`: texts that the functions `ratio`, `failed`, `both_sustained` and `outcomes` return.
     """
     fresh = (
         ""
@@ -107,7 +108,7 @@ def peaks(work: str, parts: Sequence[str], confirmed: bool) -> str:
 def ratio(value: float, outcome: Note) -> str:
     """Example with value=1.27, outcome=note('lead', ratio=1.27, higher_is_better=True): `1.27x (27% higher)`.
 
-    Without a verdict: `inconclusive (0.852x)`.
+    If there is no verdict, the text is `inconclusive (0.852x)`.
     """
     if outcome.code in ("lead", "lead-equal"):
         return f"{number(value)}x ({text(outcome)})"

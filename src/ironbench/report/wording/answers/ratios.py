@@ -1,4 +1,4 @@
-"""Words for metrics, and for ratios as changes with their confidence intervals."""
+"""Words for metrics, for ratios as changes, and for the confidence intervals of changes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _test_words(profile: str) -> str:
 
 
 def change(value: float, metric: str = "throughput") -> str:
-    """Writes a ratio as a change: `26% faster`, `2.82x as fast`, `37% lower`, `2.1x as high`."""
+    """Formats a ratio as a change: `26% faster`, `2.82x as fast`, `37% lower`, `2.1x as high`."""
     if not math.isfinite(value):
         return NOT_KNOWN
     if metric == "throughput":
@@ -40,18 +40,19 @@ def change(value: float, metric: str = "throughput") -> str:
 
 
 def duration(ratio: float) -> str:
-    """Writes a ratio of times: `30% longer`, `2.1x the time`."""
+    """Formats a ratio of two times: `30% longer`, `2.1x the time`."""
     return sized(ratio, "longer", "shorter", "the time")
 
 
 def than(value: float) -> str:
-    """Returns the word after a change: `than`, or `as` after a multiple."""
+    """Returns the word that follows a change. It is `as` after a multiple such as `2.82x as fast`, and `than`
+    otherwise."""
     return "as" if is_multiple(value) else "than"
 
 
 def change_bounds(low: float, high: float, value: float) -> str:
-    """Writes the confidence interval of a change in the same way as the change: `18% to 35%`, `2.69x to 2.88x`; with
-    signs if the interval includes no change: `−3.1% to +5.2%`."""
+    """Formats the confidence interval of a change in the same form as the change itself: `18% to 35%`, `2.69x to
+    2.88x`. The bounds have signs if they have different directions: `−3.1% to +5.2%`."""
     if is_multiple(value):
         return f"{times(low)} to {times(high) if math.isfinite(high) else NO_END}"
     if low < 1 < high:
@@ -61,7 +62,8 @@ def change_bounds(low: float, high: float, value: float) -> str:
 
 
 def interval(low: float, high: float, value: float) -> str:
-    """Writes the confidence interval of a ratio as a change: `95% CI 18% to 35%`, or that there is none."""
+    """Formats the confidence interval of a ratio as a change: `95% CI 18% to 35%`. Without one, states that there is
+    none."""
     if not (low > 0 and math.isfinite(high)):
         return "no confidence interval"
     return f"{CI} {change_bounds(low, high, value)}"
@@ -72,24 +74,25 @@ def _signed(value: float) -> str:
 
 
 def has_interval(finding: Finding) -> bool:
-    """Returns whether a finding has enough repeats for a useful confidence interval."""
+    """Returns whether a finding has a confidence interval, and enough blocks for it to be useful."""
     return finding.blocks >= LEAST_BLOCKS_SHOWN and finding.low > 0 and math.isfinite(finding.high)
 
 
 def confidence_interval(finding: Finding) -> str:
-    """Writes the confidence interval of a finding's change: `95% CI 18% to 35%`, or that there is none."""
+    """Formats the confidence interval of a finding as a change: `95% CI 18% to 35%`. Without one, states that there is
+    none."""
     if not has_interval(finding):
         return "no confidence interval"
     return f"{confidence(finding.confidence)} CI {change_bounds(finding.low, finding.high, finding.ratio)}"
 
 
 def at_least(detectable: float) -> str:
-    """Writes a detectable difference: `6.4% or more`. If it is above 100%, an exact figure would mean little and is not
-    shown."""
+    """Formats the smallest detectable difference: `6.4% or more`. Above 100%, an exact figure would mean little, so it
+    is not shown."""
     return f"{percent(detectable)} or more" if detectable <= 1 else "more than a doubling"
 
 
 def minimum_effect(detectable: float) -> str:
-    """Writes a minimum detectable effect: `6.4%`. If it is above 100%, an exact figure would mean little and is not
+    """Formats a minimum detectable effect: `6.4%`. Above 100%, an exact figure would mean little, so it is not
     shown."""
     return percent(detectable) if detectable <= 1 else "more than a doubling"

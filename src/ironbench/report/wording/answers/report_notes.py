@@ -1,4 +1,4 @@
-"""Words for the notes and caveats of a report about a lab or runs: how to read its figures, and what was left out."""
+"""Words for the notes and caveats of a report. They explain how to read its figures, and state what was left out."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def p_values() -> str:
 
 
 def wider_intervals(levels: Sequence[float], usual: float, interim_analyses: int, comparisons: int) -> str:
-    """Explains confidence levels above the usual one: `Confidence intervals have a level of 97.5% instead of 95%,
-    because the 5% chance of a false alarm is divided among 2 interim analyses and 3 comparisons.`
+    """Explains why confidence intervals have a higher level than usual: `Confidence intervals have a level of 97.5%
+    instead of 95%, because the 5% chance of a false alarm is divided among 2 interim analyses and 3 comparisons.`
 
-    `levels`: in ascending order.
+    `levels`: the higher levels, in ascending order.
     """
     among = [f"{interim_analyses} interim analyses"] if interim_analyses > 1 else []
     among += [f"{comparisons} comparisons"] if comparisons > 1 else []
@@ -90,8 +90,8 @@ def power_cut(trials: int, passed: int, unflushed: Sequence[float]) -> str:
     """Example with trials=3, passed=3, unflushed=[12, 40]: `ironbench simulated a power failure after each of 3 trials;
     after the engine's recovery, all checks passed. When the power failed, 12 to 40 writes were unflushed.`
 
-    `unflushed`: for each trial, the number of writes that the power cut could lose. Records of older versions do not
-    contain this number.
+    `unflushed`: the number of writes that could be lost in each power cut. Records of older versions do not contain
+    this number.
     """
     after = f"after each of {counted(trials, 'trial')}" if trials > 1 else "after the trial"
     outcome = "all checks passed" if passed == trials else f"all checks passed in {passed} of the trials"

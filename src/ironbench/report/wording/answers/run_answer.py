@@ -1,6 +1,7 @@
-"""Words for the answer at the top of a run's report: what each system sustained or reached, compared with the first.
+"""Words for the answer at the top of a report about runs. They state what each system sustained or reached, and compare
+it with the first system.
 
-Most functions return a sentence that continues after a system's name. Only `nothing_usable` and `no_difference` return
+Most functions return a text that continues a system's name to a sentence. `nothing_usable` and `no_difference` return
 complete sentences.
 """
 
@@ -70,8 +71,8 @@ def target_rate(
     finished=None, p99_s=0.012: `sustains 500 transactions per second with 16 clients (3 trials); p99 response time
     12.0 ms.`
 
-    `kept`: number of the trials that sustained the rate. `finished`: fraction of the scheduled transactions that
-    finished.
+    `kept`: the number of trials that sustained the rate. `finished`: the fraction of the scheduled transactions that
+    were finished.
     """
     asked = number(target) if on_curve else all_digits(target)
     asked = f"{asked} {units} per second{' on average over the curve' if on_curve else ''}"
@@ -92,8 +93,8 @@ def _p99(seconds: float | None) -> str:
 def leading_ratio(
     metric: str, ratio: float, first: str, means: tuple[float, float], passes: bool, interleaved: bool
 ) -> str:
-    """Compares the main metric of a workload whose result is not a throughput: `has 26% higher random-read IOPS than
-    ssd: 12,600/s vs. 10,000/s; the ranges of the trials do not overlap.`"""
+    """Compares a system with the first one, by the main metric of a workload whose result is not a throughput: `has 26%
+    higher random-read IOPS than ssd: 12,600/s vs. 10,000/s; the ranges of the trials do not overlap.`"""
     unit = unit_of(metric)
     values = f"{quantity(means[1], unit)} vs. {quantity(means[0], unit)}"
     ranges = f"the ranges of the {'passes' if passes else 'trials'} do not overlap"
@@ -123,10 +124,10 @@ def peak(
     basis=note('peak-basis', trials=3, confirmed=True, swept=False), single_maximum=True, p99_s=0.012: `peaks at 940
     transactions per second with 8 clients (range 920 to 950/s, 3 confirmation trials); p99 response time 12.0 ms.`
 
-    `single_maximum`: whether several numbers of clients were measured and only this one has the maximum. `plateau`: the
-    smallest and the largest number of clients between which no difference was shown. `limits`: the limits of the search
-    that found the peak. `limited`: the limited metrics and their values at the peak. `exceeded`: whether a limit is
-    exceeded. `lost`: the fraction by which the throughput of the confirmation trials is below that of the sweep.
+    `single_maximum`: whether this number of clients was shown to be better than all others that were measured.
+    `plateau`: the range of clients in which no difference was shown. `limits`: the limits of the search that found the
+    peak. `limited`: pairs of a limited metric and its value at the peak. `exceeded`: whether one of these values
+    exceeds its limit. `lost`: the fraction by which throughput was lower in the confirmation trials than in the sweep.
     """
     spread = f"range {span(throughput, '1/s')}, " if throughput.n > 1 else ""
     reached, with_clients = f"{number(throughput.centre)} {units} per second", counted(clients, "client")
@@ -154,8 +155,8 @@ def peak(
 
 
 def score(metric: str, value: Summary) -> str:
-    """Writes the score of a workload whose score counts only one kind of transaction: `12.6 new orders (range 12.4/min
-    to 12.8/min)`."""
+    """Formats the score of a workload that counts only one kind of transaction: `12.6 new orders (range 12.4/min to
+    12.8/min)`."""
     spread = f" (range {span(value, unit_of(metric))})" if value.n > 1 else ""
     return f"{number(value.centre)} {metric_words(metric)}{spread}"
 
@@ -178,14 +179,14 @@ def no_difference(why: Note, name: str, means: MeanRatio, first: str) -> str:
 
 
 def _values(means: MeanRatio) -> str:
-    """Writes the two values whose quotient is the ratio."""
+    """Formats the two values whose quotient is the ratio."""
     of_first, own = means.centres
     return f"{quantity(own, '1/s')} vs. {quantity(of_first, '1/s')}"
 
 
 def _means(means: MeanRatio) -> list[str]:
-    """Returns remarks on the values: that they are geometric means, if there are several trials, and the confidence
-    interval, if there is one. The first remark is needed because all other values on the page are medians."""
+    """Returns remarks on the two values. If there are several trials, states that the values are geometric means,
+    because other values on the page are medians. If there is a confidence interval, adds it."""
     return [
         *(["geometric means"] if max(means.trials) > 1 else []),
         *([interval(means.low, means.high, means.ratio)] if means.known else []),

@@ -1,5 +1,5 @@
-"""Words for a screening experiment: the effects that it detected, which of them later blocks confirmed, and its
-design."""
+"""Words for a screening experiment. They state which effects it detected, which of these effects later blocks
+confirmed, and how it was designed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from ironbench.report.wording.answers.ratios import at_least, metric_words
 from ironbench.words import counted, listed
 
 _PAIRS = 4
-"""Maximum number of pairs of factors that are named."""
+"""Maximum number of pairs of factors that a sentence names."""
 
 
 def levels(first: str, last: str) -> str:
-    """Writes both values of a factor: `128MB → 2GB`."""
+    """Formats both values of a factor: `128MB → 2GB`."""
     return f"{first} → {last}"
 
 
 def better_at(result: str, level: str, risky: bool) -> str:
-    """Names the better value of a factor with an effect: `effect detected, off is better, but risks data loss`."""
+    """States which value of a factor with an effect is better: `effect detected, off is better, but risks data
+    loss`."""
     return f"{result}, {level} is better" + (", but risks data loss" if risky else "")
 
 
@@ -62,8 +63,9 @@ def _would_be_detected(detectable: float) -> str:
 
 
 def supported(changes: Sequence[str], losses: Sequence[str]) -> str:
-    """Recommends changes that were measured, and states which data they can lose: `The trials support one change to the
-    baseline: wal_compression=lz4.` Values that were not measured may be even better."""
+    """Recommends the changes to the baseline that the trials support, and states which data may be lost with them: `The
+    trials support one change to the baseline: wal_compression=lz4.` Other values, which were not measured, may be even
+    better."""
     if not changes:
         return "The trials do not support any change to the baseline."
     what = "one change" if len(changes) == 1 else f"{len(changes)} changes"
@@ -120,10 +122,10 @@ def interaction_caveat() -> str:
 
 
 def method(runs: int, factors: int, blocks: int, spread: float | None, freedom: int) -> str:
-    """Explains the design of the screening experiment, and how to read its figures: `16 runs of a fractional factorial
-    design of 7 factors (Plackett and Burman, folded over: resolution IV) in 2 blocks. …`
+    """Explains how the screening experiment was designed, and how to read its figures: `16 runs of a fractional
+    factorial design of 7 factors (Plackett and Burman, folded over: resolution IV) in 2 blocks. …`
 
-    `spread`: SD between blocks, with `freedom` degrees of freedom; None if unknown.
+    `spread`: the standard deviation between blocks, or None if it is unknown. `freedom`: its degrees of freedom.
     """
     noise = ""
     if spread is not None:

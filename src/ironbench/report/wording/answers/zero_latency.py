@@ -1,4 +1,4 @@
-"""Words for a configuration's bottleneck, and for the gain measured with a zero-latency device."""
+"""Words for the bottleneck of a configuration, and for the gain that was measured with a zero-latency device."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ _PART = {"log": "WAL", "data": "data I/O", "temp": "temporary files", "client": 
 _FILES = {**_PART, "data": "data"}
 _SETTINGS_NAMED = 3
 _MOST_PERCENT = 2.0
-"""Gains up to this factor are written as percentages."""
+"""Gains below this factor are written as percentages, larger ones as multiples."""
 
 
 def _files_on_device(parts: Sequence[str]) -> str:
-    """Names the files on the zero-latency devices: `for WAL and temporary files`. Faster devices for other files may
-    bring larger gains."""
+    """Names the files for which devices had zero latency: `for WAL and temporary files`. The statement about real
+    devices applies only to these files."""
     return f"for {listed([_FILES[part] for part in parts])}"
 
 
 def _zero_latency_parts(one: Ceiling) -> str:
-    """Names the parts that have zero latency: `zero-latency WAL`; several parts are listed."""
+    """Lists the parts of the system that have zero latency, such as `zero-latency WAL`."""
     return listed([_ZERO_LATENCY[part] for part in one.parts])
 
 
 def _names(parts: Sequence[str]) -> str:
-    """Names parts in a sentence: `WAL and data I/O`."""
+    """Lists parts of the system: `WAL and data I/O`."""
     return listed([_PART[part] for part in parts])
 
 
 def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
-    """Names a configuration's bottleneck and the gain without it: `The bottleneck is WAL. With zero-latency WAL,
-    throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats).` The gain is an estimate if no configuration has
-    zero latency for this resource."""
+    """Names the bottleneck of a configuration, and the gain in throughput without it: `The bottleneck is WAL. With
+    zero-latency WAL, throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats).` If no configuration has zero
+    latency for this resource, the gain is an estimate."""
     limit = spent.limit
     why = f"{upper_first(text(limit.note)).rstrip('.')}."
     if decisive := measured_limit(spent, measured):
@@ -83,11 +83,12 @@ def _range(gain: Gain) -> str:
 
 
 def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
-    """States the gain, whether real devices could bring a larger one, other settings that changed, whether the part is
-    a bottleneck, and whether a faster disk could speed up reads: `With zero-latency WAL, throughput is 26% higher (95%
-    CI 18% to 35%, 6 paired repeats). No real device for WAL can bring a larger gain. WAL is a bottleneck.`
+    """States the gain that was measured with zero latency, and what follows from it: `With zero-latency WAL, throughput
+    is 26% higher (95% CI 18% to 35%, 6 paired repeats). No real device for WAL can bring a larger gain. WAL is a
+    bottleneck.`
 
-    `where`: the values of other factors at which the gain was measured.
+    Further sentences name other settings that changed, and state whether a faster disk could speed up reads. `where`:
+    the values of other factors with which the gain was measured.
     """
     if one.verdict is Verdict.NOT_MEASURED:
         return f"The throughput cost of {_names(one.parts)} was not measured.{_need(one)}"
@@ -103,9 +104,9 @@ def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
 
 
 def unexplained(one: Ceiling) -> str:
-    """States that the measured gain is larger than the time in the wait classes explains; empty if it is not, or if
-    this is unknown: `The gain is larger than the time in the wait classes explains (WAL 6%), so part of the gain has
-    another cause.`"""
+    """States that the time in the wait classes does not explain the whole measured gain. Returns an empty text if it
+    does, or if this is unknown: `The gain is larger than the time in the wait classes explains (WAL 6%), so part of the
+    gain has another cause.`"""
     if (
         one.predicted is None
         or one.verdict not in (Verdict.SMALL, Verdict.DISTURBED, Verdict.HELD)
@@ -120,8 +121,8 @@ def unexplained(one: Ceiling) -> str:
 
 
 def _upper_bound(one: Ceiling) -> str:
-    """States whether a real device could bring a larger gain; empty if there is no gain, or for parts that are not on a
-    device."""
+    """States whether a real device could bring a larger gain. Returns an empty text if there is no gain, or if the part
+    is not on a device."""
     if one.low <= 1 or "client" in one.parts:
         return ""
     if not one.on_device:
@@ -135,7 +136,8 @@ def _upper_bound(one: Ceiling) -> str:
 
 
 def _interval(one: Ceiling) -> str:
-    """Writes a gain with its confidence interval and blocks: `26% higher (95% CI 18% to 35%, 6 paired repeats)`."""
+    """Formats a gain with its confidence interval and the number of blocks: `26% higher (95% CI 18% to 35%, 6 paired
+    repeats)`."""
     known = "no confidence interval"
     if one.finding.blocks >= LEAST_BLOCKS_SHOWN:
         known = f"{confidence(one.finding.confidence)} CI {change_bounds(one.low, one.high, one.speedup)}"
@@ -146,8 +148,7 @@ def _interval(one: Ceiling) -> str:
 
 
 def _settings(one: Ceiling) -> str:
-    """Names other settings that changed together with the zero-latency parts, because they may explain part of the
-    gain."""
+    """Names other settings that differ between the two configurations, because they may explain part of the gain."""
     if not one.besides or one.verdict not in (Verdict.SMALL, Verdict.UNSEEN, Verdict.DISTURBED, Verdict.HELD):
         return ""
     changes = [
