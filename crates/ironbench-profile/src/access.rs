@@ -1,4 +1,4 @@
-//! Determines what the kernel permits to sample, and what is missing for a profile.
+//! Determines which processes the kernel permits to sample, and what is missing for a profile.
 
 use std::fs;
 use std::io;
@@ -24,7 +24,7 @@ const PARANOID_FILE: &str = "/proc/sys/kernel/perf_event_paranoid";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     Everything,
-    /// Only processes of the same user. `kernel`: whether their time in the kernel may also be sampled.
+    /// Only processes of the same user. `kernel` says whether their time in the kernel may also be sampled.
     Own {
         kernel: bool,
     },
@@ -33,8 +33,8 @@ pub enum Access {
 /// One of the codes above, and its detail.
 pub type Lack = (&'static str, String);
 
-/// Returns what is missing for a profile of these kinds. `ONLY_OWN` restricts a profile; any other code means that no
-/// profile is possible.
+/// Returns what is missing for a profile of these kinds. With `ONLY_OWN`, a restricted profile is possible. With any
+/// other code, no profile is possible.
 pub fn available(kinds: &[Kind]) -> Vec<Lack> {
     match access(kinds) {
         Ok(Access::Everything) => Vec::new(),
@@ -43,7 +43,7 @@ pub fn available(kinds: &[Kind]) -> Vec<Lack> {
     }
 }
 
-/// Finds out by trial which processes may be sampled.
+/// Tries to open events to find out which processes may be sampled.
 pub fn access(kinds: &[Kind]) -> Result<Access, Vec<Lack>> {
     let cpu = kinds.contains(&Kind::Cpu).then(clock_access);
     let wait = kinds.contains(&Kind::Wait).then(tracepoint_access);
@@ -66,7 +66,8 @@ fn clock_access() -> Result<Access, Lack> {
     }
     match Event::open(clock, own, false) {
         Ok(_) => Ok(Access::Own { kernel: false }),
-        // If the value is at most 2, the kernel itself permits this, so a filter of system calls has refused it.
+        // With a value of at most 2, the kernel permits this event. The refusal therefore comes from a filter of system
+        // calls.
         Err(error) if paranoid().parse().is_ok_and(|value: i32| value <= 2) => Err((NO_PERF_EVENTS, error.to_string())),
         Err(_) => Err((PARANOID, paranoid())),
     }

@@ -1,4 +1,4 @@
-//! Turns the kernel's records into counts of stacks, one row for each combination of stack, thread and reason.
+//! Turns the kernel's records into counts of stacks. There is one row for each combination of stack, thread and reason.
 
 use foldhash::HashMap;
 use perf_event_open_sys::bindings;
@@ -26,7 +26,7 @@ pub enum Source {
     Waking,
 }
 
-/// A row of the profile, for which samples are counted. `reason` is the reason of a wait, or None for CPU time.
+/// A row of the profile. Samples are counted for each row. `reason` is the reason of a wait, or None for CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Row {
     pub reason: Option<Reason>,
@@ -36,8 +36,8 @@ pub struct Row {
     pub waker: StackId,
 }
 
-/// All rows. Their number is limited. When the limit is reached, new combinations are counted without the waker's
-/// stack, or if necessary also without the thread's stack.
+/// All rows. Their number is limited. At the limit, a new combination is counted in the row without the waker's stack.
+/// If there is no such row, it is counted in the row without the thread's stack.
 #[derive(Default)]
 pub struct Rows {
     pub rows: Vec<Row>,
@@ -69,7 +69,7 @@ pub struct Collector {
     scheduler: Option<Scheduler>,
     /// The sampling thread, which is not part of the profile.
     sampler_tid: i32,
-    /// CPU time of one sample of the clock.
+    /// CPU time that one sample of the clock stands for.
     period_ns: u64,
     pub processes: Processes,
     pub stacks: Stacks,
@@ -183,8 +183,9 @@ impl Collector {
     fn woke(&mut self, sample: &Sample<'_>, scheduler: Scheduler) {
         let (raw, _) = sample.tracepoint();
         let Some(pid) = scheduler.woken_pid.read(raw).filter(|&pid| self.waits.is_blocked(pid)) else { return };
-        // An interrupt can hit any process, so the interrupted process did not wake the thread. The mappings of
-        // processes without a role are unknown. In both cases, only the kernel's frames are used.
+        // There are two cases in which only the kernel's frames are used. An interrupt can hit any process, so the
+        // process that was interrupted did not wake the thread. And the mappings of a process without a role are not
+        // known.
         let is_interrupt = raw.get(2).is_some_and(|flags| flags & IN_INTERRUPT != 0);
         let waker = if is_interrupt || self.processes.role(sample.pid).is_none() {
             let kernel = sample.chain.iter().position(|&address| address == bindings::PERF_CONTEXT_USER);

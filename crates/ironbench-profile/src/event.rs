@@ -7,8 +7,9 @@ use perf_event_open_sys::{bindings, ioctls, perf_event_open};
 
 use crate::unwind::REGISTERS;
 
-/// Bytes of the user stack that are copied with each sample, starting at the innermost frame. A clock takes fewer
-/// samples than there are switches.
+/// Number of bytes of the user stack that the kernel copies with each sample of the clock, starting at the innermost
+/// frame. The next constant is the number for a switch. It is smaller, because there are more switches than samples of
+/// the clock.
 const CLOCK_STACK: u32 = 16 << 10;
 const SWITCH_STACK: u32 = 8 << 10;
 
@@ -19,8 +20,8 @@ pub enum Trigger {
     CpuClock { hz: u64 },
     /// Nothing. The event only announces processes.
     Nothing,
-    /// Every hit of the tracepoint with this ID. `unwound`: whether samples contain registers and user stack for
-    /// unwinding.
+    /// Every hit of the tracepoint with this ID. `unwound` says whether samples contain the registers and the user
+    /// stack, so that this program can unwind it.
     Tracepoint { id: u64, unwound: bool },
 }
 
@@ -40,7 +41,7 @@ impl Target {
         Self { thread: -1, cpu, kernel: true }
     }
 
-    /// Returns the target for the calling thread in user space, which is permitted unless perf events are disabled.
+    /// Returns the target for the calling thread in user space. The kernel permits it unless perf events are disabled.
     pub fn own_thread() -> Self {
         Self { thread: 0, cpu: -1, kernel: false }
     }
@@ -54,8 +55,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// Opens an event. `announces`: whether the event also records new processes, names and memory maps. Only one event
-    /// per target needs to record them.
+    /// Opens an event. `announces` says whether the event also records new processes, names and memory maps. One event
+    /// of each target must do this.
     pub fn open(trigger: Trigger, target: Target, announces: bool) -> io::Result<Self> {
         let mut attributes = bindings::perf_event_attr {
             size: size_of::<bindings::perf_event_attr>() as u32,

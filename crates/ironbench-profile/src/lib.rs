@@ -1,13 +1,13 @@
 //! Profiles of a database and its client, sampled by the kernel's performance events (perf_event_open(2)).
 //!
 //! There are two kinds of profile. `cpu` samples the stacks of running threads at a fixed rate. `wait` records how long
-//! a thread was off the CPU, at each switch of the scheduler, with the thread's stack and the stack that woke it. If
-//! there are many switches, they are recorded only in a part of the time.
+//! each thread was off the CPU, the stack at which it waited, and the stack that woke it. It uses the scheduler's
+//! switches for this. If there are many switches, they are recorded only in a part of the time.
 //!
 //! The kernel writes records to one ring buffer per CPU. One thread reads the ring buffers, sorts the records by time,
 //! converts addresses to offsets in files (so that the processes may end before the profile does), and counts stacks.
-//! Function names are looked up at the end. Memory is limited everywhere: at a limit, frames are merged into their
-//! callers, and samples are merged into longer time buckets.
+//! Function names are looked up at the end. All memory is limited. At a limit, frames are merged into their callers,
+//! and samples into longer time buckets.
 
 mod access;
 mod collect;

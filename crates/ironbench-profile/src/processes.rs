@@ -70,7 +70,7 @@ impl Processes {
         processes.flat_map(|(pid, _)| numbers_in(&format!("/proc/{pid}/task"))).collect()
     }
 
-    /// Returns the role of a process. A process that no record has reported is looked up in /proc.
+    /// Returns the role of a process. If no record has reported the process, its role is determined from /proc.
     pub fn role(&mut self, pid: i32) -> Option<Role> {
         if let Some(process) = self.known.get(&pid) {
             return process.role;
@@ -85,7 +85,7 @@ impl Processes {
                 let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
                 self.named(tid, name.trim_end_matches('\n'));
             }
-            // After a fork, parent and child have the same mappings, so they can share one address space.
+            // Shortly after a fork, parent and child have the same mappings. They then share one address space here.
             if let Some(parent) = parent.and_then(|parent| self.known.get(&parent))
                 && parent.space == space
             {
@@ -131,7 +131,7 @@ impl Processes {
         id
     }
 
-    /// Notes that a process started another program, whose mappings will be reported.
+    /// Notes that a process started another program. The kernel will report the mappings of the new program.
     pub fn executed(&mut self, pid: i32) {
         if let Some(process) = self.known.get_mut(&pid) {
             process.space = Arc::default();
@@ -148,7 +148,8 @@ impl Processes {
         }
     }
 
-    /// Notes that a thread was created. If `pid` differs from `parent_pid`, it is the first thread of a new process.
+    /// Notes that a thread was created. If `pid` differs from `parent_pid`, the thread is the first one of a new
+    /// process.
     pub fn forked(&mut self, pid: i32, tid: i32, parent_pid: i32, parent_tid: i32) {
         if let Some(&name) = self.threads.get(&parent_tid) {
             self.threads.insert(tid, name);

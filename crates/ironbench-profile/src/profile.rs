@@ -9,16 +9,16 @@ use crate::symbols::{self, Label};
 use crate::timeline::{RowId, Total, Windows};
 use crate::waits::Reason;
 
-/// The samples of one stack with one reason.
+/// All samples with the same stack and the same reason.
 #[derive(Debug, PartialEq)]
 pub struct Line {
-    /// Reason of a wait; None for CPU time.
+    /// Reason of a wait, or None for CPU time.
     pub reason: Option<Reason>,
     pub role: Role,
     pub thread: String,
     /// Frames from the outermost to the innermost, joined by semicolons.
     pub stack: String,
-    /// The stack that woke the thread; empty if unknown.
+    /// The stack that woke the thread. It is empty if it is unknown.
     pub waker: String,
     pub samples: u64,
     pub seconds: f64,
@@ -26,7 +26,7 @@ pub struct Line {
 
 #[derive(Debug)]
 pub struct Profile {
-    /// The lines, ordered by time, longest first.
+    /// The lines, in descending order of their time.
     pub lines: Vec<Line>,
     /// Number of records that the kernel could not write because a ring buffer was full.
     pub lost: u64,
@@ -36,12 +36,12 @@ pub struct Profile {
     pub others: u64,
     /// CPU time of the sampling thread.
     pub sampler_cpu_s: f64,
-    /// Fraction of all frames, weighted by samples, for which no function name was found.
+    /// Fraction of all frames for which no function name was found. Frames are weighted by their number of samples.
     pub unresolved_share: f64,
 }
 
 impl Profile {
-    /// Looks up the names of functions, and sums the samples that lie in the windows.
+    /// Looks up the names of functions, and adds up the samples in the windows.
     pub fn new(collected: &Collector, windows: &Windows, sampler_cpu_s: f64) -> Self {
         let tree = Tree::new(&collected.stacks, collected);
         let rows = &collected.rows.rows;
@@ -86,11 +86,12 @@ impl Profile {
     }
 }
 
-/// A tree of stacks whose nodes are function names, so that different instructions of one function are one frame.
+/// A tree of stacks whose nodes are function names. Different instructions of the same function are therefore one
+/// frame.
 struct Tree {
     /// Maps each node of the original tree to its node in this tree.
     merged: Vec<StackId>,
-    /// Caller and label of each node.
+    /// For each node, the node of the caller and the index of the label.
     nodes: Vec<(StackId, usize)>,
     labels: Vec<Label>,
 }

@@ -22,15 +22,16 @@ use crate::traced::{Change, Duty};
 use crate::tracefs::Scheduler;
 
 /// Size of a CPU's ring buffer of clock samples. It has room for 500 ms of samples with stacks at 999 Hz. The first
-/// samples of a program take longest to process, because its unwind tables must be read.
+/// samples of a program take longest to process, because the program's unwind tables must be read first.
 const CLOCK_RING: usize = 8 << 20;
 /// Size of a CPU's ring buffer of switches, which has room for 300 ms at 10,000 switches per second. The next constant
 /// is the maximum size of all these ring buffers together.
 const SWITCH_RING: usize = 32 << 20;
 const SWITCH_RINGS: usize = 256 << 20;
-/// Interval between reads of the ring buffers. A ring buffer that is half full is read earlier.
+/// Interval between reads of the ring buffers. They are read earlier if one of them is half full.
 const INTERVAL_MS: u64 = 100;
-/// Niceness of the sampling thread. The database has precedence, but the sampling thread still gets CPU time.
+/// Niceness of the sampling thread. With this value, the database has precedence, but the sampling thread still gets
+/// CPU time.
 const NICE: i32 = 5;
 /// Depth at which the kernel cuts stacks by default. sysctl kernel.perf_event_max_stack can change it.
 const DEPTH: usize = 127;
@@ -191,8 +192,8 @@ impl Sampler {
         Ok(sampler)
     }
 
-    /// Opens the events of one CPU. Clock events have a separate ring buffer, so that many switches do not displace
-    /// their samples.
+    /// Opens the events of one CPU. Clock samples have a separate ring buffer, so that they are not lost when there are
+    /// many switches.
     fn open_on(
         &mut self,
         cpu: i32,
@@ -229,8 +230,8 @@ impl Sampler {
         Ok(())
     }
 
-    /// Enables the events, and then reads the existing processes. A process that starts in between is found in both
-    /// ways, which does no harm.
+    /// Enables the events, and then reads the existing processes. A process that starts in between is found twice,
+    /// which does no harm.
     fn start(&mut self, tid: i32) -> Collector {
         for event in &self.events {
             drop(event.enable());
@@ -245,8 +246,8 @@ impl Sampler {
     /// Samples until the write end of the pipe is closed. Also returns the CPU time of this thread in seconds.
     fn run(mut self, mut collector: Collector, wake: &PipeReader) -> (Collector, f64) {
         let (mut pending, mut later) = (Batch::default(), Batch::default());
-        // Ring buffers are read one CPU after the other, and a CPU may write a record late. A record is therefore
-        // processed only if it is older than the previous read.
+        // The ring buffers of the CPUs are read one after the other, and a CPU may write a record late. To keep the
+        // records in order of time, only those are processed that are older than the previous read.
         let mut previous = now_ns();
         let mut duty = self.scheduler.map(|_| Duty::new(self.cpus, self.switch_ring, previous));
         collector.traced.start(previous, 0);
@@ -315,7 +316,7 @@ fn feed(collector: &mut Collector, batch: &Batch) {
     }
 }
 
-/// Whether the error only concerns this thread, which has ended or belongs to another user.
+/// Whether the error concerns only this thread. Such errors mean that it has ended or belongs to another user.
 fn is_of_thread(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EACCES | libc::EPERM))
 }

@@ -20,7 +20,8 @@ pub struct Sample<'a> {
     /// Instruction addresses from the innermost to the outermost frame. Markers separate the kernel's part from the
     /// user's part.
     pub chain: &'a [u64],
-    /// The fields of the tracepoint, followed by registers and stack, if the event has them.
+    /// The fields of the tracepoint, followed by registers and stack. Each of these parts is missing if the event does
+    /// not have it.
     pub rest: &'a [u64],
 }
 
@@ -34,7 +35,8 @@ pub struct UserState<'a> {
 }
 
 impl<'a> UserState<'a> {
-    /// Parses the part of a sample that follows the other fields. Returns None for a kernel thread or a 32-bit program.
+    /// Parses the registers and the stack, which are the last part of a sample. Returns None for a kernel thread or a
+    /// 32-bit program.
     pub fn parse(words: &'a [u64]) -> Option<Self> {
         let (&abi, words) = words.split_first()?;
         if abi != u64::from(bindings::PERF_SAMPLE_REGS_ABI_64) {
@@ -73,14 +75,15 @@ pub struct Map<'a> {
 pub enum Record<'a> {
     Sample(Sample<'a>),
     Map(Map<'a>),
-    /// A thread got a name. `exec`: whether it got the name because its process started another program.
+    /// A thread got a name. `exec` says whether the reason is that its process started another program.
     Comm {
         pid: i32,
         tid: i32,
         name: &'a str,
         exec: bool,
     },
-    /// The process `parent_pid` created a thread of the process `pid`. If the two differ, `pid` is a new process.
+    /// The process `parent_pid` created a thread. If `pid` is different, the thread is the first one of the new process
+    /// `pid`.
     Fork {
         pid: i32,
         tid: i32,
@@ -98,7 +101,7 @@ pub enum Record<'a> {
     Other,
 }
 
-/// Records as 8-byte words, with an index by time.
+/// Records as 8-byte words. The index can be sorted by time.
 #[derive(Default)]
 pub struct Batch {
     pub words: Vec<u64>,

@@ -11,10 +11,10 @@ use crate::event::Event;
 
 /// A mapped ring buffer. Records consist of 8-byte words.
 pub struct Ring {
-    /// The page with head and tail positions, followed by the records.
+    /// The page that contains the head and tail positions. The records follow it.
     start: NonNull<perf_event_mmap_page>,
     page: usize,
-    /// Size of the part with records, in bytes; a power of 2.
+    /// Size in bytes of the part that contains records. It is a power of 2.
     size: usize,
     tail: u64,
 }
@@ -23,8 +23,8 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps a ring buffer of `size` bytes, rounded up to a power of 2. If the limit of locked memory requires it, the
-    /// ring buffer is smaller.
+    /// Maps a ring buffer of `size` bytes, rounded up to a power of 2. If the limit of locked memory does not permit
+    /// this size, the ring buffer is smaller.
     pub fn map(event: &Event, size: usize) -> io::Result<Self> {
         // SAFETY: the argument is a constant.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).map_err(io::Error::other)?;

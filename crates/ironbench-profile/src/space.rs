@@ -1,4 +1,4 @@
-//! The executable mappings of a process, which give the file and offset of an address.
+//! The executable mappings of a process. With them, an address is converted to a file and an offset.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -39,7 +39,7 @@ struct Mapping {
 /// The address space of a process. Forked processes share it until one of them adds a mapping.
 #[derive(Debug)]
 pub struct Space {
-    /// ID that differs for address spaces with different mappings.
+    /// ID of the current mappings. It changes when a mapping is added.
     id: u64,
     mappings: BTreeMap<u64, Mapping>,
 }
@@ -72,7 +72,7 @@ impl Space {
         self.id
     }
 
-    /// Adds a mapping, which replaces existing mappings at the same addresses. The kernel does not report when a
+    /// Adds a mapping. It replaces older mappings at the same addresses, because the kernel does not report when a
     /// mapping is removed.
     pub fn map(&mut self, start: u64, length: u64, offset: u64, file: FileId) {
         let end = start.saturating_add(length);

@@ -1,4 +1,4 @@
-//! Call stacks, stored as a tree of frames, so that stacks with the same callers share nodes.
+//! Call stacks, stored as a tree of frames. Stacks with the same callers share nodes.
 
 use std::hash::BuildHasher as _;
 
@@ -7,13 +7,13 @@ use perf_event_open_sys::bindings;
 
 use crate::space::{FileId, Space};
 
-/// ID of a stack, which is the index of the node of its innermost frame.
+/// ID of a stack. It is the index of the node for the innermost frame.
 pub type StackId = u32;
 
 /// The stack without frames.
 pub const EMPTY: StackId = 0;
 
-/// Maximum number of nodes, about 60 MB. Beyond this limit, new frames are merged into their callers.
+/// Maximum number of nodes, which take about 60 MB. At this limit, new frames are merged into their callers.
 const MOST_NODES: usize = 1 << 20;
 /// Maximum number of address lists whose stacks are cached.
 const MOST_KNOWN: usize = 1 << 16;
@@ -63,8 +63,8 @@ impl Stacks {
         chain.iter().filter(|&&address| !is_marker(address)).count() >= self.depth_limit
     }
 
-    /// Returns the ID of the stack with these addresses, which are ordered from the innermost to the outermost frame.
-    /// `truncated`: whether callers are missing.
+    /// Returns the ID of the stack with these addresses. `chain` starts at the innermost frame. `truncated` says
+    /// whether callers are missing.
     pub fn id(&mut self, space: &Space, chain: &[u64], truncated: bool) -> StackId {
         let hash = quality::FixedState::default().hash_one((space.id(), chain, truncated));
         if let Some(&known) = self.known.get(&hash) {
@@ -97,8 +97,8 @@ fn is_marker(address: u64) -> bool {
     address >= bindings::PERF_CONTEXT_MAX
 }
 
-/// Returns the locations of the frames, from the innermost to the outermost. A caller's address is a return address,
-/// which may already belong to the next function. Therefore the byte before it is looked up.
+/// Returns the locations of the frames, from the innermost to the outermost. The address of a caller is a return
+/// address. It may already belong to the next function, so the byte before it is looked up.
 fn places(space: &Space, chain: &[u64]) -> Vec<Place> {
     let mut in_kernel = false;
     let mut is_leaf = true;

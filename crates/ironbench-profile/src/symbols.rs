@@ -10,7 +10,7 @@ use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use crate::space::{FileId, Files};
 use crate::stacks::Place;
 
-/// Suffix of kernel functions, as in the collapsed stacks of other profilers.
+/// Suffix of the names of kernel functions, as in the collapsed stacks of other profilers.
 const KERNEL_SUFFIX: &str = "_[k]";
 const UNKNOWN: &str = "[unknown]";
 const TRUNCATED: &str = "[truncated]";
@@ -77,7 +77,7 @@ pub fn labels(places: impl Iterator<Item = Place>, files: &Files) -> HashMap<Pla
     labels
 }
 
-/// Returns one name for each input. A name is None if it is unknown or the source cannot be read.
+/// Returns one name for each input. If a name is unknown, or the source cannot be read, it is None.
 fn names(symbolizer: &Symbolizer, source: &Source<'_>, input: Input<&[u64]>) -> Vec<Option<String>> {
     let count = input.as_inner_ref().len();
     if count == 0 {

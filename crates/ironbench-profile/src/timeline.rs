@@ -1,5 +1,5 @@
-//! Samples over time, in limited memory. The windows that count are known only at the end, so all samples are kept
-//! until then.
+//! Stores samples by time, in limited memory. Only samples in the measured windows count. The windows are known only at
+//! the end, so all samples are kept until then.
 
 use foldhash::{HashMap, HashMapExt as _};
 
@@ -10,7 +10,7 @@ pub type RowId = u32;
 const MOST_ENTRIES: usize = 1 << 21;
 const NARROWEST_NS: u64 = 1_000_000;
 
-/// Measured times on CLOCK_MONOTONIC in ns, each from start (inclusive) to end (exclusive).
+/// Measured windows, each with its start (inclusive) and end (exclusive) on CLOCK_MONOTONIC in ns.
 pub type Windows = [(u64, u64)];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Total {
     pub ns: u64,
 }
 
-/// The samples of one row that fall into the same time bucket.
+/// The samples of one row in one time bucket.
 #[derive(Clone, Copy)]
 struct Entry {
     bucket: u64,
@@ -36,7 +36,8 @@ struct Long {
     row: RowId,
 }
 
-/// Samples over time. Time is divided into buckets of 1 ms, which become wider when there are too many entries.
+/// Stores samples by time. Time is divided into buckets. They are 1 ms wide at first, and are made wider when there are
+/// too many entries.
 pub struct Timeline {
     width: u64,
     entries: Vec<Entry>,
@@ -113,8 +114,8 @@ impl Timeline {
         }
     }
 
-    /// Returns the sum of the samples in the windows, by row. If `windows` is empty, all samples count. A bucket counts
-    /// if its middle is in a window. `weight`: the factor by which the times of a row at a time are multiplied.
+    /// Returns, for each row, the sum of the samples in the windows. If `windows` is empty, all samples count. A bucket
+    /// counts if its middle is in a window. `weight`: the factor by which the times of a row at a time are multiplied.
     pub fn totals(&self, windows: &Windows, rows: usize, weight: impl Fn(RowId, u64) -> f64) -> Vec<Total> {
         let mut totals = vec![Total::default(); rows];
         for entry in &self.entries {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::{fs, io};
 
-/// Possible mount points of tracefs: its own directory, or a directory of debugfs.
+/// Possible mount points of tracefs: its own directory, or a directory in debugfs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Position of a number in a tracepoint's raw data.

@@ -30,7 +30,7 @@ type Modules = UnwinderNative<Bytes, MayAllocateDuringUnwind>;
 
 /// The parts of a program file that unwinding needs.
 struct Tables {
-    /// Offset in the file, size, and address of each segment.
+    /// For each segment, its offset in the file, its size, and its address.
     segments: Vec<(u64, u64, u64)>,
     frames: Option<(Range<u64>, Bytes)>,
     index: Option<(Range<u64>, Bytes)>,
@@ -78,13 +78,14 @@ impl Tables {
 pub struct Unwinder {
     cache: CacheNative<MayAllocateDuringUnwind>,
     tables: HashMap<FileId, Option<Tables>>,
-    /// Cached tables by ID of the address space.
+    /// Cached tables, by the ID of the address space.
     modules: HashMap<u64, Modules>,
 }
 
 impl Unwinder {
-    /// Appends the addresses of the user's frames to `chain`, from the innermost on, at most `depth`. Returns false if
-    /// the stack has more frames or is larger than the copied part.
+    /// Appends the addresses of the user's frames to `chain`, starting at the innermost, but at most `depth` of them.
+    /// Returns false if callers are missing, because the stack has more frames, or because only a part of it was
+    /// copied.
     pub fn unwind(
         &mut self,
         space: &Space,
@@ -112,8 +113,9 @@ impl Unwinder {
             match frames.next() {
                 Ok(Some(frame)) => chain.push(frame.address()),
                 Ok(None) => return true,
-                // The code has neither unwind tables nor frame pointers, so the register may contain any value. The
-                // stack counts as cut only if the address lies just beyond the copied part.
+                // The address is outside the copied part of the stack. If it is just beyond that part, the stack counts
+                // as cut. Otherwise the code has neither unwind tables nor frame pointers, and the register contained
+                // some other value.
                 Err(Error::CouldNotReadStack(address)) => return !(end..end + (1 << 20)).contains(&address),
                 Err(_) => return true,
             }

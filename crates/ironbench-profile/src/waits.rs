@@ -1,14 +1,14 @@
-//! Off-CPU time, which lasts from the switch away from a thread until the switch back to it. The thread's wake-up
-//! divides it into two parts.
+//! Off-CPU time. It lasts from the moment at which a CPU switches away from a thread until a CPU switches back to it.
+//! The wake-up of the thread divides this time into two parts.
 
 use foldhash::HashMap;
 
 use crate::processes::{NameId, Role};
 use crate::stacks::{EMPTY, StackId};
 
-/// Bits of `prev_state` of a thread that is exiting (EXIT_DEAD and EXIT_ZOMBIE, include/linux/sched.h).
+/// Bits of `prev_state` that are set for a thread that is exiting (EXIT_DEAD and EXIT_ZOMBIE, include/linux/sched.h).
 const ENDS: i64 = 0x10 | 0x20;
-/// Bit of `prev_state` of a thread that was preempted (TASK_REPORT_MAX, include/linux/sched.h).
+/// Bit of `prev_state` that is set for a thread that was preempted (TASK_REPORT_MAX, include/linux/sched.h).
 const PREEMPTED: i64 = 0x100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,7 +19,7 @@ pub enum Reason {
     CpuQueue,
 }
 
-/// A thread when a CPU switched away from it.
+/// The state of a thread when a CPU switched away from it.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread {
     pub tid: i32,
@@ -38,7 +38,7 @@ struct Off {
     woken: Option<(u64, StackId)>,
 }
 
-/// A part of a thread's off-CPU time with one reason.
+/// A part of a thread's off-CPU time. It has a single reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wait {
     pub tid: i32,
@@ -67,7 +67,7 @@ impl Waits {
         self.0.insert(pid, Off { thread, since: time, preempted, carried: false, woken: None });
     }
 
-    /// Whether the thread is blocked, so that a wake-up of the thread ends that state.
+    /// Whether the thread is blocked and has not been woken yet.
     pub fn is_blocked(&self, pid: i64) -> bool {
         self.0.get(&pid).is_some_and(|off| !off.preempted && off.woken.is_none())
     }

@@ -1,27 +1,27 @@
-//! Cuts messages out of a stream that is only observed. The bytes have been passed on already, so a message may have any
-//! length: only its beginning is kept, and the rest is counted.
+//! Cuts messages out of a stream that is only observed. The bytes have been passed on already, so a message may have
+//! any length. Only its beginning is kept, and the rest is counted.
 
-/// Maximum length of a statement, or of the parameters of one, that is kept. Of longer ones, the beginning of the text is
-/// kept.
+/// Maximum length of a statement, and of the parameters of a statement, that is kept whole. If they are longer, only
+/// the beginning of the statement's text is kept.
 pub const LONGEST: usize = 1 << 20;
 pub const BEGINNING: usize = 2000;
 
 /// Returns the beginning of a text.
 pub fn beginning(text: &[u8]) -> &[u8] {
     let mut end = text.len().min(BEGINNING);
-    // The cut is not inside a character of UTF-8.
+    // The text must not be cut inside a UTF-8 character.
     while end > 0 && end < text.len() && text[end] & 0xc0 == 0x80 {
         end -= 1;
     }
     &text[..end]
 }
 
-/// A message, of which `body` contains the beginning.
+/// A message. `body` contains its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     pub tag: u8,
     pub body: &'a [u8],
-    /// Whether the body is longer than what was kept.
+    /// Whether only a part of the body was kept.
     pub is_cut: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Nonsense;
 
 /// Size of the header: tag and length.
 const HEAD: usize = 5;
-/// A larger buffer is given back after its message.
+/// If the buffer is larger than this after a message, its memory is freed.
 const LARGEST_KEPT: usize = 64 << 10;
 
 /// Cuts the messages of PostgreSQL's protocol out of a stream that arrives in pieces.
@@ -41,14 +41,14 @@ pub struct Framer {
     /// Number of bytes of the header that have arrived.
     started: usize,
     body: Vec<u8>,
-    /// Number of bytes of the body that have not arrived yet. The next field is the number of those to keep.
+    /// Number of bytes of the body that have not arrived yet. The next field is how many of them will be kept.
     left: usize,
     wanted: usize,
 }
 
 impl Framer {
-    /// Calls `each` for every message that ends in `input`. `most`: the maximum number of bytes to keep of the body of a
-    /// message with this tag.
+    /// Calls `each` for every message that ends in `input`. For each tag, `most` returns the maximum number of bytes of
+    /// the body to keep.
     pub fn feed(
         &mut self,
         mut input: &[u8],
@@ -96,7 +96,8 @@ impl Framer {
     }
 }
 
-/// Returns size and tag of the message at the start of `input` if the whole message has arrived.
+/// Returns the size and tag of the message at the start of `input`. Returns None if only a part of the message has
+/// arrived.
 fn whole(input: &[u8]) -> Result<Option<(usize, u8)>, Nonsense> {
     let Some(head) = input.first_chunk::<HEAD>() else { return Ok(None) };
     let size = HEAD + length(head)?;

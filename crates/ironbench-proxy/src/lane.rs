@@ -1,4 +1,4 @@
-//! A thread that passes the bytes of its connections on.
+//! A thread that passes on the bytes of its connections.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,11 +17,12 @@ use crate::socket::Socket;
 
 /// Maximum number of bytes read at a time from one connection.
 const PIECE_BYTES: usize = 64 << 10;
-/// Maximum number of pieces from one connection before the others have their turn.
+/// Number of pieces that are read from one connection before other connections are served.
 const MOST_PIECES: usize = 4;
 const MOST_EVENTS: usize = 256;
 
-/// Numbers of the two sides of a connection, which also stand for the directions that begin there.
+/// Numbers of the two sides of a connection. The number of a side is also the number of the direction that begins
+/// there.
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 const INBOX: u64 = u64::MAX;
@@ -64,7 +65,7 @@ fn failed(what: &str, error: Errno) -> Error {
     Error::failure("proxy", format!("{what}: {error}"))
 }
 
-/// Bytes that the receiver has not accepted yet, and the state of a direction.
+/// The state of a direction, with the bytes that its receiver has not accepted yet.
 #[derive(Default)]
 struct Way {
     waiting: Vec<u8>,
@@ -83,17 +84,17 @@ struct Pair {
     sides: [Socket; 2],
     ways: [Way; 2],
     interest: [epoll::EventFlags; 2],
-    /// Whether a side has hung up, and whether it is therefore not registered with epoll, which would report the hang-up
-    /// repeatedly while the proxy cannot read from the side.
+    /// Whether a side has hung up. While the proxy cannot read from such a side, it is not registered with epoll, which
+    /// would report the hang-up again and again. The next field says whether this is the case.
     hung_up: [bool; 2],
     parked: [bool; 2],
-    /// None for a connection without statements.
+    /// Follows the messages. It is None for a connection without statements.
     tracker: Option<Box<dyn Tracker>>,
 }
 
 #[derive(Default)]
 struct Slot {
-    /// Number that distinguishes the connections that use the slot one after the other.
+    /// Number of the connection among those that have used the slot one after the other.
     generation: u32,
     pair: Option<Box<Pair>>,
 }
@@ -124,7 +125,7 @@ impl Lane {
         Ok(Self { shared, number, epoll, slots: Vec::new(), free: Vec::new(), buffer })
     }
 
-    /// Passes bytes on until the proxy is stopped.
+    /// Passes on bytes until the proxy is stopped.
     pub fn run(mut self) -> Result<()> {
         let mut events = Vec::with_capacity(MOST_EVENTS);
         while !self.shared.is_stopped() {
@@ -185,7 +186,7 @@ impl Lane {
                 tracker.server_sent(&pair.ways[SERVER].waiting, clock::now());
             }
             pair.drain(SERVER, shared, buffer)?;
-            // TLS may have received bytes already.
+            // The TLS session may have received bytes already, for which there will be no event.
             pair.pump(CLIENT, shared, buffer)?;
             pair.pump(SERVER, shared, buffer)
         });
@@ -223,7 +224,7 @@ impl Lane {
         });
     }
 
-    /// Moves bytes of a connection, and ends it if it is over.
+    /// Moves bytes of a connection by `moves`, and ends the connection if it is over.
     fn progress(
         &mut self,
         slot: u32,
@@ -276,8 +277,8 @@ impl Pair {
                     self.send(side, &buffer[..count])?;
                     self.follow(side, &buffer[..count], now, shared);
                     pieces += 1;
-                    // A short piece means that nothing more has arrived. Bytes inside a TLS session cause no event, so
-                    // they are read to the end.
+                    // After a short piece, no more bytes are waiting. This does not apply to TLS. There is no event for
+                    // bytes inside a TLS session, so all of them are read.
                     if !self.sides[side].is_tls() && (count < buffer.len() || pieces >= MOST_PIECES) {
                         return Ok(());
                     }
@@ -321,7 +322,8 @@ impl Pair {
         }
     }
 
-    /// Sends the waiting bytes of the direction that begins at `side`, and continues to read.
+    /// Sends the waiting bytes of the direction that begins at `side`. If all are sent, continues to read from that
+    /// side.
     fn drain(&mut self, side: usize, shared: &Shared, buffer: &mut [u8]) -> std::result::Result<(), Over> {
         let (way, to) = (&mut self.ways[side], &mut self.sides[1 - side]);
         if !to.flush().map_err(|_| Over::Failed(1 - side))? {
@@ -339,7 +341,7 @@ impl Pair {
         self.pump(side, shared, buffer)
     }
 
-    /// Passes the end of a direction on, once its bytes are sent.
+    /// Passes on the end of a direction, if all its bytes are sent.
     fn close(&mut self, side: usize) -> std::result::Result<(), Over> {
         let way = &mut self.ways[side];
         if way.has_ended && !way.is_blocked() && !way.is_closed {

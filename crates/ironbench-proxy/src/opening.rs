@@ -1,8 +1,9 @@
 //! The start of a connection: the client's request, the connection to the server, and the server's first answer.
 //!
-//! Each connection starts in a thread of its own, which may wait. The log-in itself is between client and server; its
-//! messages pass unchanged, with one exception. A client binds SCRAM to the TLS channel that it sees, which is not the
-//! server's, so the methods that do so (`…-PLUS`) are removed from the server's offer.
+//! Each connection starts in a thread of its own, because these steps may have to wait. The log-in itself is between
+//! client and server. Its messages pass unchanged, with one exception. Some methods of SCRAM (`…-PLUS`) bind the log-in
+//! to the TLS channel. The channel that the client sees is not the one that the server sees, so the proxy removes these
+//! methods from the server's offer.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,7 +33,7 @@ const SHORTEST: usize = 8;
 const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
 const CANCEL_REQUEST: u32 = 80_877_102;
-/// First byte of a TLS handshake, with which a client starts TLS directly.
+/// First byte of a TLS handshake. A client that sends it as its first byte starts TLS directly.
 const TLS_HANDSHAKE: u8 = 0x16;
 
 /// How connections start, by protocol.
@@ -42,7 +43,8 @@ pub enum Opening {
 }
 
 impl Opening {
-    /// Starts the connection of a client. Returns None if it ends at once, for example after a cancel request.
+    /// Starts the connection of a client. Returns None if the connection has already ended, for example after a cancel
+    /// request.
     pub fn begin(&self, client: OwnedFd) -> io::Result<Option<Begun>> {
         match self {
             Self::Postgres(opening) => opening.begin(client),
@@ -52,9 +54,9 @@ impl Opening {
 }
 
 pub struct PostgresOpening {
-    /// TLS for clients; None if they connect without TLS.
+    /// TLS for clients. With None, clients connect without TLS.
     pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// Whether clients connect over a Unix socket, which only ironbench's own user may use.
+    /// Whether clients connect over a Unix socket. Only ironbench's own user may use the socket.
     pub is_unix: bool,
     pub connect: Box<dyn Fn() -> ironbench_core::Result<Opened<()>> + Send + Sync>,
 }
@@ -107,7 +109,8 @@ impl PostgresOpening {
         let mut server = Server { stream, deadline };
         server.write_all(&startup)?;
         if startup[4..8] == CANCEL_REQUEST.to_be_bytes() {
-            // The server has handled the request when it closes the connection, for which clients wait.
+            // The server closes the connection when it has handled the request. Clients wait for this, so the proxy
+            // does too.
             let _ = server.read(&mut [0]);
             return Ok(None);
         }
@@ -242,8 +245,8 @@ struct Server {
 }
 
 impl Server {
-    /// Reads messages up to the first that decides about the log-in. Returns the method of authentication; None for an
-    /// error.
+    /// Reads messages up to the first one that decides about the log-in. Returns the method of authentication. Returns
+    /// None if the message is an error.
     fn first_answer(&mut self, answer: &mut Vec<u8>) -> io::Result<Option<u32>> {
         loop {
             let start = answer.len();
@@ -344,7 +347,7 @@ fn wait(fd: &OwnedFd, events: PollFlags, deadline: Instant) -> io::Result<()> {
     }
 }
 
-/// Returns who connects, and whether the connection has statements.
+/// Returns the names in the startup message, and whether the connection has statements.
 fn names(startup: &[u8]) -> (Names, bool) {
     let (mut names, mut has_statements) = (Names::default(), true);
     let mut words = startup[8..].split(|byte| *byte == 0);

@@ -28,15 +28,15 @@ use crate::mysql::MysqlOpening;
 use crate::opening::{Opening, PostgresOpening};
 use crate::queue::Queue;
 
-/// Maximum number of connections that wait to be accepted. The kernel limits the number further (listen(2)).
+/// Maximum number of connections that wait to be accepted. The kernel has a limit of its own (listen(2)).
 const BACKLOG: i32 = 4096;
-/// Maximum number of connections that are starting.
+/// Maximum number of connections that start at the same time.
 const MOST_OPENING: usize = 256;
 /// Memory for statements that are not stored yet.
 const QUEUE_BYTES: usize = 128 << 20;
-/// How often the accepting thread checks whether it must end.
+/// Interval at which the accepting thread checks whether it must end.
 const TICK: Duration = Duration::from_millis(100);
-/// Pause after a connection could not be accepted, because no descriptor was free.
+/// Time to wait if a connection could not be accepted because no descriptor was free.
 const PAUSE: Duration = Duration::from_millis(10);
 const STACK_BYTES: usize = 256 << 10;
 
@@ -46,15 +46,15 @@ const STACK_BYTES: usize = 256 << 10;
 pub struct Order {
     pub listen: Listen,
     pub server: Target,
-    /// PEM files of the certificate and key for clients; None if clients connect without TLS.
+    /// PEM files of the certificate and the key for clients. With None, clients connect without TLS.
     #[serde(default)]
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Number of threads, among which connections are divided.
+    /// Number of threads. The connections are divided among them.
     pub threads: usize,
     pub mask: bool,
 }
 
-/// The server to which the proxy connects its clients, by protocol.
+/// The server to which the proxy connects its clients. Each protocol has its own settings.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -66,7 +66,7 @@ pub enum Target {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Listen {
-    /// Address and port; port 0 stands for a free port.
+    /// Address and port. With port 0, the kernel chooses a free port.
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
@@ -78,7 +78,8 @@ pub(crate) struct Shared {
     pub inboxes: Vec<Inbox>,
     /// Number of open connections.
     pub open: AtomicUsize,
-    /// Number of connections whose statements are not captured, because they use other messages than those of queries.
+    /// Number of connections that use messages that the proxy does not know. The statements of these connections are
+    /// not captured.
     pub unfollowed: AtomicU64,
     opening: Opening,
     sessions: AtomicU32,
@@ -97,14 +98,14 @@ impl Shared {
 pub struct Counters {
     /// Number of open connections.
     pub open: usize,
-    /// Number of connections so far, without cancel requests and refused ones.
+    /// Number of connections so far. Cancel requests and refused connections do not count.
     pub sessions: u32,
     /// Number of statements that were dropped, because they could not be stored in time.
     pub lost: u64,
     pub unfollowed: u64,
 }
 
-/// A running proxy; dropping it closes all connections.
+/// A running proxy. Dropping it closes all connections.
 pub struct Proxy {
     address: String,
     shared: Arc<Shared>,
@@ -119,7 +120,7 @@ enum Listener {
 }
 
 impl Proxy {
-    /// Starts a proxy, which listens at once.
+    /// Starts a proxy. It listens immediately.
     ///
     /// # Errors
     /// Input: the address, a certificate or the settings of the server cannot be used.
@@ -183,8 +184,8 @@ impl Proxy {
         }
     }
 
-    /// Waits at most `most` for statements. Returns them, and whether more may follow. A batch may be missing before the
-    /// end.
+    /// Waits at most `most` for statements. Returns a batch of them, or None if there are none yet. Also returns
+    /// whether more may follow.
     pub fn take(&self, most: Duration) -> (Option<RecordBatch>, bool) {
         let mut collector = self.collector.lock().unwrap_or_else(PoisonError::into_inner);
         let until = Instant::now() + most;
@@ -199,8 +200,8 @@ impl Proxy {
         }
     }
 
-    /// Notes that a batch of `take` could not be stored. Returns the transactions of which an earlier batch contains
-    /// statements.
+    /// Notes that a batch of `take` could not be stored. Returns the transactions that are incomplete, because an
+    /// earlier batch contains some of their statements.
     pub fn lose(&self, batch: &RecordBatch) -> Vec<u64> {
         self.collector.lock().unwrap_or_else(PoisonError::into_inner).lose(batch)
     }
@@ -269,7 +270,8 @@ fn listener(listen_on: &Listen) -> Result<(Listener, String, Option<PathBuf>)> {
             };
             remove_stale(path);
             let listener = UnixListener::bind(path).map_err(refused)?;
-            // The server may know clients of a Unix socket by their user, which is ironbench's behind a proxy.
+            // A server may identify the clients of its Unix socket by their user. Behind the proxy, this is ironbench's
+            // user, so no other user may connect to the proxy.
             std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(refused)?;
             listener.set_nonblocking(true).map_err(refused)?;
             let _ = listen(&listener, BACKLOG);
@@ -282,7 +284,7 @@ fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// Removes a socket to which nobody listens any more, as a killed proxy leaves it.
+/// Removes a socket on which no process listens. A proxy that was killed leaves such a socket.
 fn remove_stale(path: &Path) {
     if let Err(error) = UnixStream::connect(path)
         && error.kind() == std::io::ErrorKind::ConnectionRefused
@@ -327,7 +329,7 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) -> Result<()> {
         match accept_with(fd, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
             Ok(client) => open(shared, client, matches!(listener, Listener::Tcp(_))),
             Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => {}
-            // No descriptors are free until other connections end.
+            // No descriptor is free until another connection ends.
             Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => thread::sleep(PAUSE),
             Err(error) => return Err(Error::failure("proxy", format!("accept: {error}"))),
         }
@@ -335,7 +337,7 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) -> Result<()> {
     Ok(())
 }
 
-/// Starts a connection in a thread of its own, which ends when bytes can be passed on.
+/// Starts a connection in a thread of its own. The thread ends when bytes can be passed on.
 fn open(shared: &Arc<Shared>, client: OwnedFd, is_tcp: bool) {
     if is_tcp && sockopt::set_tcp_nodelay(&client, true).is_err() {
         return;
@@ -344,7 +346,7 @@ fn open(shared: &Arc<Shared>, client: OwnedFd, is_tcp: bool) {
     let sharing = Arc::clone(shared);
     let begin = move || {
         let shared = sharing;
-        // An error means that client or server has left, or has sent nonsense.
+        // An error means that the client or the server has disconnected, or has sent an invalid message.
         if let Ok(Some(begun)) = shared.opening.begin(client) {
             let session = shared.sessions.fetch_add(1, Relaxed) + 1;
             shared.open.fetch_add(1, Relaxed);

@@ -1,5 +1,5 @@
-//! The queue between the threads that pass bytes on and the thread that stores statements. It never blocks the former:
-//! what does not fit is dropped and counted.
+//! The queue between the threads that pass on bytes and the thread that stores statements. It never blocks the threads
+//! that pass on bytes. Statements that do not fit are dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use ironbench_capture::observed::Event;
 
-/// Interval at which the reader takes what has arrived. A reader that wakes for each statement would take CPU time from
-/// the server.
+/// Interval at which the reader takes statements from the queue. If it woke for each statement, it would take CPU time
+/// from the server.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -40,7 +40,8 @@ impl Queue {
         let bytes: usize = events.iter().map(Event::size).sum();
         let fits = waiting.bytes + bytes <= self.most_bytes;
         if !fits {
-            // The end of a session is small, and keeps the reader's memory bounded.
+            // The ends of sessions are not dropped. They are small, and without them, the reader would keep sessions
+            // forever.
             let before = events.len();
             events.retain(|event| matches!(event, Event::Ended(_)));
             self.lost.fetch_add((before - events.len()) as u64, Relaxed);
@@ -54,8 +55,8 @@ impl Queue {
         fits
     }
 
-    /// Waits until the interval has passed, much has arrived, or everything is over. Returns what has arrived, and
-    /// whether more may follow.
+    /// Waits until the interval has passed, the queue is half full, or the queue has ended. Returns the events that
+    /// have arrived, and whether more may follow.
     pub fn take(&self) -> (VecDeque<Event>, bool) {
         let until = Instant::now() + INTERVAL;
         let mut waiting = self.lock();
@@ -70,7 +71,7 @@ impl Queue {
         (std::mem::take(&mut waiting.events), !waiting.is_over)
     }
 
-    /// Ends the queue; nothing more is put into it.
+    /// Ends the queue. No events may be put into it afterwards.
     pub fn end(&self) {
         self.lock().is_over = true;
         self.woken.notify_all();

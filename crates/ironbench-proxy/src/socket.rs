@@ -56,8 +56,8 @@ impl Socket {
         self.tls.is_some()
     }
 
-    /// Reads bytes that have arrived. Returns 0 at the end of the stream, and the error `WouldBlock` if none have
-    /// arrived.
+    /// Reads bytes that have arrived. Returns 0 at the end of the stream. Returns the error `WouldBlock` if no bytes
+    /// have arrived.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             loop {
@@ -76,7 +76,8 @@ impl Socket {
             }
             let read = tls.read_tls(&mut Records(&self.fd))?;
             let processed = tls.process_new_packets().map_err(io::Error::other);
-            // TLS may have to answer, for example a key update. An alert tells the peer the reason of an error.
+            // The TLS session may have something to send: an answer to a key update, or an alert that tells the peer
+            // why it failed.
             while tls.wants_write() && tls.write_tls(&mut Records(&self.fd)).is_ok() {}
             processed?;
             if read == 0 {
@@ -85,7 +86,7 @@ impl Socket {
         }
     }
 
-    /// Sends bytes. Returns the number of bytes that were accepted, which is 0 if the socket is full.
+    /// Sends bytes, and returns how many were accepted. Returns 0 if the socket is full.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else {
             loop {

@@ -18,9 +18,9 @@ use crate::{Instant, Tracker, WallClock};
 
 /// Maximum number of bytes of a session's unanswered requests.
 const MOST_PENDING_BYTES: usize = 8 << 20;
-/// Number of unanswered requests from which on the proxy does not read from the client. A server that does not answer
-/// would otherwise fill the memory. PostgreSQL sends its answers after at most 8 kB, so it never waits for the rest of so
-/// many requests.
+/// If this many requests are unanswered, the proxy stops reading from the client. Otherwise requests would fill the
+/// memory if the server does not answer. This causes no deadlock. PostgreSQL sends its answers when they have 8 kB or
+/// earlier, so it has answered some of so many requests before it needs more.
 const MOST_PENDING: usize = 1 << 16;
 const MOST_STATEMENTS: usize = 10_000;
 const MOST_PORTALS: usize = 1000;
@@ -35,8 +35,8 @@ static PREPARED_BYTES: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 struct Prepared {
     text: Arc<[u8]>,
-    /// Types that the client declared; 0 leaves a type to the server. The next field contains all of them, if the client
-    /// has asked the server for them.
+    /// Types that the client declared. With 0, the server determines the type. If the client has asked the server for
+    /// the types, the next field contains all of them.
     declared: Box<[u32]>,
     described: OnceLock<Box<[u32]>>,
     is_cut: bool,
@@ -63,11 +63,11 @@ impl Drop for Prepared {
     }
 }
 
-/// A statement that is running, or that has been sent.
+/// A statement that is running, or has been sent and will run.
 #[derive(Debug)]
 struct Running {
     at: Instant,
-    /// Name of the prepared statement; None for the simple protocol.
+    /// Name of the prepared statement, or None for the simple protocol.
     name: Option<Arc<[u8]>>,
     text: Arc<[u8]>,
     values: Vec<Option<Vec<u8>>>,
@@ -80,11 +80,11 @@ struct Running {
     bytes: usize,
 }
 
-/// A portal, whose statement and parameters the first Execute takes.
+/// A portal. The first Execute takes its statement and parameters.
 #[derive(Debug)]
 enum Portal {
     Bound(Box<Running>),
-    /// Name and text of the statement that has run.
+    /// The first Execute was sent. Contains the name and text of its statement.
     Fetched(Option<Arc<[u8]>>, Arc<[u8]>),
 }
 
@@ -92,16 +92,16 @@ enum Portal {
 #[derive(Debug)]
 enum Request {
     Query(Box<Running>),
-    /// A Parse, with what the name stood for before.
+    /// A Parse. Contains the name, the statement that had this name before, and the new statement.
     Parse(Arc<[u8]>, Option<Arc<Prepared>>, Arc<Prepared>),
     Bind,
     Describe(Option<Arc<Prepared>>),
     Execute(Box<Running>),
-    /// A Close, with the name of a statement and what it stood for.
+    /// A Close. If it closes a statement that is known, contains the name and the statement.
     Close(Option<(Arc<[u8]>, Arc<Prepared>)>),
     Function(Box<Running>),
     Sync,
-    /// The end of the client's rows of a COPY, which has no answer of its own.
+    /// The end of the rows that the client sends for a COPY. It has no answer of its own.
     CopyEnd,
 }
 
@@ -117,21 +117,21 @@ pub struct PostgresTracker {
     portals: HashMap<Box<[u8]>, Portal>,
     pending: VecDeque<Request>,
     pending_bytes: usize,
-    /// Time of the first Parse or Bind of the next Execute.
+    /// Time of the first Parse or Bind since the last Execute.
     bound_at: Option<Instant>,
     request: u32,
     in_block: bool,
     /// Whether the first ReadyForQuery has arrived.
     is_established: bool,
-    /// Whether the server ignores requests until a Sync, because one has failed.
+    /// Whether the server ignores requests until the next Sync, because a request has failed.
     is_skipping: bool,
-    /// Whether the client is sending the rows of a COPY, during which the server ignores Sync.
+    /// Whether the client is sending the rows of a COPY. The server ignores Sync during this time.
     in_copy: bool,
     is_utf8: bool,
     has_gap: bool,
     is_lost: bool,
-    /// The last statement that has ended, with its start. It is reported when the next one ends, or with the state of the
-    /// transaction.
+    /// The last statement that has ended, with its start. It is reported when the next statement ends, or when the
+    /// server reports the state of the transaction.
     ended: Option<(Instant, Box<Observed>)>,
     ended_at: Instant,
     events: Vec<Event>,
@@ -257,7 +257,8 @@ impl PostgresTracker {
             }
             b'c' | b'f' if self.in_copy => self.in_copy = false,
             b'c' | b'f' if !self.pending.is_empty() => self.push(Request::CopyEnd),
-            // The rows of a COPY, passwords and SASL messages are not kept (`most_of_client`).
+            // The bodies of these messages are not kept (`most_of_client`). They are rows of a COPY, passwords and SASL
+            // messages.
             b'c' | b'f' | b'd' | b'H' | b'X' | b'p' => {}
             _ => return Err(Unknown),
         }
@@ -349,7 +350,7 @@ impl PostgresTracker {
 
     fn answered(&mut self, Message { tag, body, .. }: Message, now: Instant) -> Followed {
         match tag {
-            // What a server sends on its own or during authentication.
+            // The server sends these messages during authentication or without a request.
             b'N' | b'A' | b'K' | b'R' | b'v' => return Ok(()),
             b'S' => {
                 self.setting(body);
@@ -414,8 +415,8 @@ impl PostgresTracker {
         }
     }
 
-    /// Handles the start of a COPY from the client. Sync requests that the client has already sent before the end of the
-    /// rows have no answer.
+    /// Handles the start of a COPY from the client. Any Sync that the client has already sent arrives before the end of
+    /// the rows, so the server does not answer it.
     fn begin_copy(&mut self) {
         let mut has_ended = false;
         let mut place = 0;
@@ -432,7 +433,7 @@ impl PostgresTracker {
 
     /// Handles an error of the server. In the extended protocol, the server then ignores requests until the next Sync.
     fn failed(&mut self, code: [u8; 5], now: Instant) {
-        // A COPY of the client ends with the error.
+        // The error also ends a COPY from the client.
         self.in_copy = false;
         match self.pending.front_mut() {
             // The session ends, for example because the server is shut down.
@@ -462,7 +463,7 @@ impl PostgresTracker {
                 }
                 Some(Request::Parse(name, before, prepared)) => {
                     if failed.is_none() && undone.is_empty() {
-                        // Used if the client sent no Execute with this Parse.
+                        // This is used if the client sent no Execute after this Parse.
                         let mut running = self.running(0, Some(name.clone()), prepared.text.clone(), false);
                         running.request = self.request;
                         failed = Some(*running);
@@ -524,7 +525,7 @@ impl PostgresTracker {
         self.in_block = in_block;
     }
 
-    /// Reports the last statement, which has lasted until `now`.
+    /// Reports the last statement. It has lasted until `now`.
     fn report(&mut self, now: Instant, leaves_block: bool) {
         if let Some((start, mut ended)) = self.ended.take() {
             ended.duration_us = now.saturating_sub(start) / 1000;
@@ -534,7 +535,7 @@ impl PostgresTracker {
         self.ended_at = now;
     }
 
-    /// Notes a setting of the session that the server reports.
+    /// Handles a ParameterStatus, which reports a setting of the session.
     fn setting(&mut self, body: &[u8]) {
         match parameter_status(body) {
             Ok(("application_name", application)) if application.as_bytes() != self.names.application => {
@@ -609,7 +610,7 @@ impl Tracker for PostgresTracker {
     }
 }
 
-/// Returns the number of bytes to keep of a client's message. Nothing is kept of passwords and of rows.
+/// Returns how many bytes of a client's message are kept. Nothing is kept of passwords and rows.
 fn most_of_client(tag: u8) -> usize {
     match tag {
         b'Q' | b'P' | b'B' => LONGEST,
@@ -636,7 +637,7 @@ fn c_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(text)
 }
 
-/// Parses a number of types, and the types.
+/// Parses a list of types, which begins with their number.
 fn types(body: &[u8]) -> Box<[u32]> {
     let rest = body.get(2..).unwrap_or_default();
     rest.as_chunks::<4>().0.iter().map(|oid| u32::from_be_bytes(*oid)).collect()

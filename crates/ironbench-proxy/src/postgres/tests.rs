@@ -68,7 +68,7 @@ impl Session {
         session
     }
 
-    /// The client sends messages, a millisecond after what happened before.
+    /// Sends messages from the client, a millisecond after the previous event.
     fn client(&mut self, messages: &[Vec<u8>]) {
         self.now += 1_000_000;
         self.tracker.client_sent(&messages.concat(), self.now);
@@ -159,7 +159,7 @@ fn after_an_error_the_rest_of_the_pipeline_did_not_run() {
     session.server(&[answers(b"2"), complete("SELECT 1"), ready("I")]);
     let ended = session.ended();
     let found: Vec<_> = ended.iter().map(|one| (String::from_utf8_lossy(&one.text), one.error)).collect();
-    // The Execute after the failed Parse is reported with its error.
+    // The Parse failed, so the Execute after it is reported with the error of the Parse.
     assert_eq!(found[0], ("select 1".into(), None));
     assert_eq!(found[1].1, Some(*b"42P05"));
     session.client(&[bind("a", &[], &[]), execute(), sync()]);

@@ -7,11 +7,12 @@ use std::fmt::Write;
 
 /// Maximum depth of an array's dimensions (MAXDIM in PostgreSQL).
 const MOST_DIMENSIONS: i32 = 6;
-/// Days from 1970-01-01 to 2000-01-01, from which PostgreSQL counts dates.
+/// Number of days from 1970-01-01 to 2000-01-01. PostgreSQL counts dates from the latter.
 const EPOCH_DAYS: i64 = 10_957;
 const DAY_US: i64 = 86_400_000_000;
 
-/// Returns the text of a value of the type with this OID (pg_type.dat), or None if the type or its value is not known.
+/// Returns the text of a value of the type with this OID (pg_type.dat). Returns None if the type is not known, or if
+/// the value is damaged.
 pub fn text(oid: u32, value: &[u8]) -> Option<String> {
     let text = match oid {
         16 => if *array::<1>(value)?.first()? == 0 { "f" } else { "t" }.to_owned(),
@@ -94,7 +95,7 @@ fn hexadecimal(value: &[u8]) -> String {
     text
 }
 
-/// Formats a number with the shortest digits that identify it in its own precision.
+/// Formats a number with the fewest digits that distinguish it from all others of the same precision.
 fn float(wide: f64, shortest: impl std::fmt::Display + std::fmt::LowerExp) -> String {
     if wide.is_nan() {
         return "NaN".to_owned();
@@ -181,7 +182,7 @@ fn bits(mut value: &[u8]) -> Option<String> {
     Some((0..count).map(|at| if value[at / 8] >> (7 - at % 8) & 1 == 1 { '1' } else { '0' }).collect())
 }
 
-/// Formats a number of digits to the base 10,000.
+/// Formats a number that consists of digits to the base 10,000.
 fn numeric(mut value: &[u8]) -> Option<String> {
     let count = usize::from(u16::from_be_bytes(take(&mut value)?));
     let weight = i32::from(i16::from_be_bytes(take(&mut value)?));
@@ -257,7 +258,8 @@ fn elements(mut value: &[u8], kind: u32) -> Option<String> {
     if lengths.contains(&0) || lengths.is_empty() {
         return Some("{}".to_owned());
     }
-    // Each element has a length of four bytes, so an array cannot announce more elements than have been sent.
+    // Each element begins with a length of four bytes. This limits the number of elements that the array can really
+    // contain.
     let count = lengths.iter().try_fold(1_usize, |product, length| product.checked_mul(*length))?;
     if count > value.len() / 4 {
         return None;
