@@ -29,8 +29,8 @@ _RANK = {Conclusion.FASTER: 0, Conclusion.SLOWER: 0, Conclusion.EQUIVALENT: 1, C
 
 
 def answer(study: Study) -> Answer:
-    """Returns the answer for a study. A lab is answered by its verdicts. Runs get no verdict; the answer compares each
-    system with the first one."""
+    """Returns the answer for a study. For a lab, the answer consists of verdicts. For runs, there are no verdicts, and
+    the answer compares each system with the first one."""
     if study.lab is None:
         points = [AnswerPoint(text, name) for name, text in headline(study)]
         return Answer(points[0], tuple(points[1:]))
@@ -90,12 +90,13 @@ def _pair(effect: Effect) -> tuple[str, str]:
 def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> tuple[int, bool, int, float]:
     """Returns the sort key of a comparison.
 
-    Comparisons are sorted into three groups. The first group changes only the factor in the question. The second group
-    changes this factor and other factors. The third group does not change it.
+    Comparisons are sorted into three groups. Comparisons in the first group change only the factor in the question.
+    Those in the second group also change other factors. Those in the third group do not change the factor in the
+    question.
 
-    In each group, upper bounds come first: no value of the factor can bring a larger gain. Decided comparisons are
-    next, then equivalent ones, then inconclusive ones. Decided comparisons are sorted by the distance between 1 and the
-    nearest end of their confidence interval. The largest distance comes first.
+    In each group, upper bounds come first, because no value of the factor can bring a larger gain. Decided comparisons
+    are next, then equivalent ones, then inconclusive ones. Decided comparisons are sorted by the distance between 1 and
+    the nearest end of their confidence interval. The largest distance comes first.
 
     The size of an effect never moves a comparison to another group. Otherwise, a large effect of a different factor
     could be at the top and look like the answer to the question.
@@ -132,8 +133,8 @@ def with_advice(effect: Effect) -> AnswerPoint:
 
 
 def _advice_for(open_ones: Sequence[Effect]) -> str:
-    """Returns advice on how to decide all these comparisons. The advice is for the comparison that needs the most
-    blocks, so the same blocks are enough for the others. Blocks with failed trials get separate advice, because
+    """Returns advice on how to decide all these comparisons. The comparison that needs the most blocks determines the
+    advice, because that many blocks are enough for all others. Blocks with failed trials get separate advice, because
     additional blocks do not replace them."""
     repeat = _repeat_failed(open_ones)
     known = [(one.advice, one.detectable) for effect in open_ones if (one := effect.finding).advice]
@@ -160,8 +161,8 @@ def courses(study: Study) -> Iterator[AnswerPoint]:
 
 
 def growth(study: Study) -> Iterator[str]:
-    """States at which number of clients throughput stops growing. These sentences are about the curves that `courses`
-    leaves out, and they come from the fitted curve."""
+    """States at which number of clients throughput stops growing. Used for curves that `courses` leaves out. The fitted
+    curve determines the number."""
     known = (curve for curve in study.growths[:_CURVES] if curve.fit and not curve.course)
     yield from map(lab_answer.growth, known)
 

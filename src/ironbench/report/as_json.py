@@ -26,7 +26,7 @@ def run_document(
     answer: SearchResult | None = None,
     requirements: Sequence[dict[str, Any]] = (),
 ) -> str:
-    """Returns the document that `run --json` prints. `answer`: the result of a search; `requirements`: the outcomes of
+    """Returns the document that `run --json` prints. `answer`: the result of a search. `requirements`: the outcomes of
     `--require`."""
     fields = run_fields(records, store)
     if requirements:
@@ -69,8 +69,8 @@ def run_fields(records: Sequence[Record], store: Store) -> dict[str, Any]:
 
 
 def plain_value(value: Any) -> Any:
-    """Converts a value for JSON. A dataclass becomes a dict, a note becomes its code, values and sentence, a
-    configuration its name, and a record its id."""
+    """Converts a value for JSON. A dataclass becomes a dict. A note becomes a dict with its code, values and sentence.
+    A configuration becomes its name, and a record its id."""
     if isinstance(value, Record):
         return value.id
     if isinstance(value, Configuration):

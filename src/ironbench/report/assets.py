@@ -23,7 +23,7 @@ _STACKED = (
     "td:empty{display:none}",
     "td[data-head]::before{flex:none;max-width:50%;content:attr(data-head);color:var(--muted);text-align:left;overflow-wrap:anywhere}",
 )
-"""CSS rules for a table whose rows are shown as stacks of cells."""
+"""CSS rules for tables that show each row as a stack of cells."""
 _END_OF_LIBRARIES = "\n/* end of bundle */\n"
 
 
@@ -50,7 +50,7 @@ def part(name: str) -> str:
 
 
 def script() -> str:
-    """Returns the script of every page, which draws charts and flame graphs."""
+    """Returns the script that draws charts and flame graphs. Every page contains it."""
     return part("page.js") + part("flame.js")
 
 

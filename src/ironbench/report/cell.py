@@ -1,5 +1,5 @@
-"""Cells of tables: a value with its unit and uncertainty. Output formats write cells as text; no code parses this
-text."""
+"""Cells of tables. A cell contains a value with its unit and uncertainty. Only output formats convert cells to text,
+and no code parses this text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class TableCell:
     """A table cell with a value, a range of values, or both."""
 
     value: float | None = None
-    """The value in base units; None if the cell shows only its range."""
+    """The value in base units. None if the cell shows only a range."""
     unit: str = "1"
     """Unit of the value. `numbers.written` defines the units."""
     low: float | None = None

@@ -220,7 +220,7 @@ def _sides(found: SystemComparison) -> tuple[str, str]:
 
 def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool, presented: bool) -> Answer:
     """Returns the verdicts if a lab file declares the comparison. Otherwise, returns the reason why there is no
-    verdict, and, for sides that are not configurations of one lab, the ratio."""
+    verdict. For sides that are not configurations of one lab, also returns the ratio."""
     if deciding:
         # Imported only if there are verdicts. The import loads the statistics modules, which takes longer than all
         # other work of a comparison without verdicts.
@@ -234,8 +234,8 @@ def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool
 
 
 def _ratio(found: SystemComparison) -> str:
-    """States the ratio of the main metric between the peaks of both sides. If a side ran in an open loop, states
-    instead whether the target rates were sustained."""
+    """States the ratio of the main metric of B to that of A, each at its peak. If a side ran in an open loop, states
+    whether the target rates were sustained."""
     if found.leading[0] != "throughput":
         return _leading_ratio(found)
     a, b = found.loads
@@ -248,7 +248,7 @@ def _ratio(found: SystemComparison) -> str:
 
 
 def _leading_ratio(found: SystemComparison) -> str:
-    """States the ratio of the main metric, for workloads whose main metric is not the throughput of clients."""
+    """States the ratio of the main metric. Used for workloads whose main metric is not the throughput of clients."""
     rows = [row for metric in found.leading if (row := found.peaks.row(metric) if found.peaks else None)]
     row = next((row for row in rows if row.ratio is not None), None)
     if row is None or row.ratio is None or row.means is None:
@@ -301,7 +301,7 @@ def _peaks(found: SystemComparison) -> Section:
     closed = all(load.rate is None for load in found.loads)
     twice = [row.metric for row in rows if closed and row.metric.startswith("service_time")]
     shown = [row for row in rows if row.metric not in (*zero, *twice)]
-    if found.leading[0] != "throughput":  # its name must differ from that of the main metric
+    if found.leading[0] != "throughput":  # the main metric is also a kind of throughput
         shown = [replace(row, metric=_WHOLE.get(row.metric, row.metric)) for row in shown]
     notes = [f"{'; '.join(bases)}."]
     notes += [compare_answer.geometric_means()] if any(row.a.n > 1 or row.b.n > 1 for row in shown) else []

@@ -35,7 +35,7 @@ from ironbench.study.cost import ROUNDING, Costs, RankedSystem, StoredTrials, Sy
 
 
 def page(costs: Costs) -> Page:
-    """Returns the page: the advice, the systems, and their cost breakdowns."""
+    """Returns the page. It contains the advice, a table of the systems, and their cost breakdowns."""
     points = [AnswerPoint(text) for text in advice(costs) or [_single_system_answer(costs)]]
     bills = [
         Section(
@@ -60,7 +60,7 @@ def page(costs: Costs) -> Page:
 
 
 def _single_system_answer(costs: Costs) -> str:
-    """Returns the answer if there is no second system to compare with."""
+    """Returns the answer for a single system, which cannot be compared with another one."""
     row = costs.rows[0] if costs.rows else None
     if row is None:
         return cost_answer.nothing_to_compare()
@@ -91,8 +91,8 @@ def _fields(costs: Costs) -> dict[str, Any]:
 
 
 def advice(costs: Costs) -> list[str]:
-    """Names the cheapest system that meets the target. If no system does, names the system that came closest. Without a
-    target, compares each system with the first one."""
+    """Names the cheapest system that meets the target. If no system meets it, names the system that came closest to it.
+    Without a target, compares each system with the first one."""
     if costs.target is not None:
         return _target_advice(costs)
     first = costs.rows[0] if costs.rows else None
@@ -451,7 +451,7 @@ def _against(
 ) -> list[Record]:
     """Reads the selected records that were measured at the target's rate or a higher rate, because they can decide
     whether a system meets the target. Of the other records, reads at most one usable and one unusable record for each
-    load of each system. Notes use them to state what else was measured."""
+    load of each system. They are only needed for notes on what else was measured."""
     labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}
 

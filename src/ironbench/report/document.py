@@ -48,8 +48,8 @@ from ironbench.units import rate
 from ironbench.words import counted, some
 
 _MOST_CARDS = 4
-"""Maximum number of comparisons that are shown as cards. If there are more, no cards are shown; the chart always shows
-all comparisons."""
+"""Maximum number of comparisons that are shown as cards. If there are more, no cards are shown. The chart shows all
+comparisons in any case."""
 _USUAL = 0.95
 """Confidence level of an interval that is not corrected for multiple comparisons or interim analyses."""
 

@@ -45,8 +45,8 @@ _IO = (
 
 
 _UNDECIDED = ("no-difference-ranges-overlap", "no-difference-within-interval")
-"""Codes of reasons why the trials show no difference. These reasons apply if there are enough trials. All other reasons
-mean that no verdict is possible."""
+"""Codes of those reasons for no shown difference that apply although there are enough trials. All other reasons mean
+that no verdict is possible."""
 
 
 def page(compared: NamedComparison, everything: bool = False) -> Page:

@@ -1,5 +1,5 @@
-"""Texts and tables about findings, for all formats. Also contains those about queries that changed against the overall
-trend."""
+"""Texts and tables about findings, for all formats. Other texts and tables are about queries that changed against the
+overall trend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selects the flame graphs for formats that other viewers read."""
+"""Selects the flame graphs for the formats `folded` and `pprof`, which other programs read."""
 
 from __future__ import annotations
 

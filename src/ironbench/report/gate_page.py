@@ -218,9 +218,9 @@ def _why(gate: Gate, one: GatedComparison) -> list[str]:
 
 
 def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
-    """Returns the likely causes of a slowdown. Slower statements are included only if the comparison failed, because
-    otherwise their differences may be noise: their times come from few trials, in a lab with slices from one trial per
-    configuration. New statements and changed plans are certain, so they are always included."""
+    """Returns the likely causes of a slowdown. Slower statements are included only if the comparison failed. Otherwise,
+    their differences may be noise, because statement times come from few trials. In a lab with slices, they come from
+    only one trial per configuration. New statements and changed plans are certain, so they are always included."""
     slower = one.outcome is GateOutcome.FAIL
     found = causes(gate.study, one.effect.finding)
     return [cause for cause in found if slower or not isinstance(cause, SlowerStatement)]

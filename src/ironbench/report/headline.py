@@ -56,8 +56,8 @@ def _required(study: Study) -> list[tuple[str, str]]:
 
 
 def _unanswered(study: Study) -> dict[str, str]:
-    """Returns the results of searches that found no best number of clients, by the name of the system. Their trials do
-    not show a peak."""
+    """Maps the name of a system to the result of its search, if the search found no best number of clients. The trials
+    of such a search do not show a peak."""
     found = {}
     for part in study.closed:
         result = _search_of([part], study)
@@ -129,8 +129,8 @@ def _p99_s(metrics: Mapping[str, Summary]) -> float | None:
 
 
 def _clearness(part: SubjectResults) -> tuple[bool, float]:
-    """Returns a sort key. Systems with a shown difference from the first system come before all other systems. In both
-    groups, larger ratios come first, in either direction."""
+    """Returns a sort key. Systems that were shown to differ from the first system come before all other systems. Within
+    both groups, the largest differences come first."""
     standing = part.standing
     if standing is None or standing.ratio is None:
         return True, 0.0
@@ -208,8 +208,8 @@ RATES = ("1/s", "1/min")
 
 
 def of_score(record: Record, peak: Peak) -> str:
-    """Returns the name of the workload's score if it is the rate of some of the transactions. Returns an empty text if
-    the score is the throughput of all transactions, or no rate."""
+    """Returns the metric that is the workload's score, if the score is the rate of only some transactions. Returns an
+    empty text if the score is the throughput of all transactions, or if it is no rate."""
     first = leading(record)[0]
     return "" if first in LEADING or first not in peak.metrics or unit_of(first) not in RATES else first
 

@@ -1,4 +1,4 @@
-"""A metric over time: the page and the chart of `ironbench history`."""
+"""The page and the chart of `ironbench history`, which show a metric over time."""
 
 from __future__ import annotations
 

@@ -132,8 +132,8 @@ def _values(leads: Leads) -> str:
 
 
 def _of_rows(work: WorkLead) -> str:
-    """Explains why the ratio in the row with the peak's number of clients may differ from the ratio of the peaks.
-    Returns an empty text if both use the same trials."""
+    """Explains why the ratio at a number of clients may differ from the ratio of the peaks. Returns an empty text if
+    the peaks have no confirmation trials, or if there is only one number of clients."""
     return lead_answer.rows_and_peak() if work.peaks and work.confirmed and len(work.by_clients) > 1 else ""
 
 
@@ -355,8 +355,8 @@ to the next number of clients."""
 
 
 def clients_chart(leads: Leads) -> Chart | None:
-    """Draws the ratio at each number of clients. A workload needs at least two numbers of clients that both systems ran
-    with. Returns None if no workload has them, or if there are too many workloads to distinguish."""
+    """Draws the ratio at each number of clients. Returns None unless in some workload, both systems ran with the same
+    two or more numbers of clients. Also returns None if there are too many workloads to distinguish."""
     works = [work for work in leads.works if len(work.by_clients) > 1]
     if not 0 < len(works) <= theme.SYSTEMS:
         return None

@@ -148,7 +148,7 @@ def others(place: RankedResult) -> dict[str, str]:
 
 
 def _rank(place: RankedResult) -> TableCell:
-    """Formats a rank, such as `3`, or `1 to 3` for tied results."""
+    """Formats a rank, such as `3`. The rank of tied results is a range, such as `1 to 3`."""
     return (
         count(place.rank) if place.rank == place.worst_rank else TableCell(None, "count", place.rank, place.worst_rank)
     )

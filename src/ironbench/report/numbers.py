@@ -25,8 +25,8 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def amount(value: Decimal | float) -> str:
-    """Formats a sum of money or a count of units. Cents are shown only if there are any: 247392 → 247,392, 0.1107 →
-    0.1107."""
+    """Formats a sum of money or a number of units. Cents are shown only if there are any. Examples: 247392 → 247,392;
+    0.1107 → 0.1107."""
     exact = Decimal(str(value))
     if exact == exact.to_integral_value():
         return grouped(float(exact))
@@ -42,7 +42,8 @@ def _ratio_digits(ratio: float) -> int:
 
 
 _LADDERS = {"s": units.TIME, "memory": units.BINARY, "bytes": units.DECIMAL, "bytes/s": units.DECIMAL}
-"""For each unit that gets a prefix, such as milli or kilo: the prefixes to choose from, depending on the value."""
+"""Units that are shown with a prefix such as milli or kilo. Each is mapped to its possible prefixes, of which the value
+determines one."""
 _PERCENT = "%"
 _TIMES = "x"
 _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
@@ -79,7 +80,8 @@ of a currency is also a unit.
 
 
 def base_unit(unit: str) -> str:
-    """Returns the unit in which cells store values that are shown in `unit`. Programs get values in this base unit."""
+    """Returns the base unit of `unit`, such as `bytes/s` for `MB/s`. Cells contain values in base units, and programs
+    get them in base units."""
     if unit in _LADDERS:
         return "bytes" if unit == "memory" else unit
     return _UNITS[unit][0] if unit in _UNITS else unit
@@ -148,7 +150,7 @@ def unit_of(metric: str) -> str:
 
 
 def measured(summary: Summary | None, unit: str) -> str:
-    """Formats the centre without its range."""
+    """Formats the centre of a summary without its range."""
     return quantity(summary.centre if summary else None, unit)
 
 

@@ -31,7 +31,7 @@ class Presentation:
     card: Callable[[SubjectResults], tuple[Content, str, list[tuple[str, Content]]]]
     """Function that returns the content of a system's card: a figure, its unit, and further facts."""
     peaks: Callable[[Study], Table]
-    """Function that returns the table of results, which replaces the table of peaks."""
+    """Function that returns the table of results. It replaces the table of peaks."""
     sections: Callable[[Study], Sequence[Section]]
     """Function that returns additional sections of a report. The report shows them after claims and findings
     (`sections/findings.py`)."""

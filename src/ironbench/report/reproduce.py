@@ -1,4 +1,4 @@
-"""Derives from a system's trials the `ironbench run` command that repeats them."""
+"""Derives the `ironbench run` command that repeats the trials of a system."""
 
 from __future__ import annotations
 
@@ -190,8 +190,8 @@ def _declared(system: System, workload_name: str, options: Mapping[str, str]) ->
 
 
 def _places(layout: Layout) -> dict[str, str]:
-    """Returns, for each role such as `data` or `log`, the device model of its emulated device, or else its directory.
-    An emulated device needs no directory, because every run mounts it again."""
+    """Maps each role, such as `data` or `log`, to its device model or its directory. An emulated device needs no
+    directory, because every run mounts it again."""
     models = _models(layout)
     return {role: models.get(role) or getattr(layout, role) or "" for role in arrange.ROLES}
 

@@ -131,8 +131,8 @@ def table(study: Study) -> Table:
 
 
 def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) -> Table:
-    """Returns a row for each test and direction. `blocks`: the trials of each configuration of a lab. Ratios are then
-    computed within blocks and have confidence intervals."""
+    """Returns a row for each test and direction. `blocks`: for a lab, the trials of each configuration. If they are
+    given, ratios are computed within blocks and have confidence intervals."""
     names = [name for name, _ in parts]
     sides = [{one.name: one for one in bandwidths(lines)} for _, lines in parts]
     rows = []
@@ -150,7 +150,7 @@ def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) 
 
 
 def bandwidths(lines: Sequence[Tested]) -> list[Tested]:
-    """Returns the tests whose result is given in bytes per second. If there are none, returns all tests."""
+    """Returns the tests whose results are shown in bytes per second. If there are none, returns all tests."""
     return [one for one in lines if one.kind not in ("sync", "cost")] or list(lines)
 
 

@@ -57,8 +57,7 @@ def _standing(part: SubjectResults) -> dict[str, Any] | None:
 
 
 def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields that only labs have. Also returns fields with other content than the study's fields of the
-    same name."""
+    """Returns the fields that only labs have. Also returns fields that replace the study's fields of the same name."""
     return {
         "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
         "claims": _claims(study.claims),

@@ -42,8 +42,8 @@ def answer(content: Answer, width: int = 100) -> str:
 
 
 def section(part: Section, brief: bool = False, width: int | None = None) -> list[str]:
-    """Formats a section as blocks of text. Instead of a chart, its table is shown. `brief`: whether to leave out charts
-    if the section has other tables. `width`: width of the terminal in characters."""
+    """Formats a section as blocks of text. A chart is shown as its table. `brief`: whether to leave out charts if the
+    section has other tables. `width`: width of the terminal in characters."""
     tables = part.tables_at(Depth.EVERYWHERE)
     blocks = []
     for chart in [] if brief and tables else part.charts_at(Depth.EVERYWHERE):
@@ -86,7 +86,7 @@ def facts(content: Table, indent: str = "  ") -> str:
 
 
 def bars(rows: Sequence[tuple[str, TableCell]], width: int = 40, indent: str = "  ") -> str:
-    """Formats bars as `name ██████▌ value`; the longest bar has `width` characters."""
+    """Formats bars as `name ██████▌ value`. The longest bar has `width` characters."""
     most = max((cell.value or 0.0 for _, cell in rows), default=0.0)
     names = [clean(name) for name, _ in rows]
     longest = max(map(width_of, names), default=0)
@@ -124,7 +124,8 @@ def width_of(text: str) -> int:
 
 _GAP = "  "
 _PROSE = 24
-"""Minimum width of a column of sentences. If the other columns leave less room, the sentence is on separate lines."""
+"""Minimum width of a column of sentences. If the other columns leave less room, sentences are written on separate
+lines."""
 
 
 @dataclass(frozen=True, slots=True)

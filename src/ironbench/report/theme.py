@@ -1,5 +1,5 @@
-"""Colours and fonts of charts. A specification contains names of colours such as `@ink` instead of the colours, so that
-it works with the light and the dark theme.
+"""Colours and fonts of charts. Specifications contain tokens such as `@ink` instead of colours. The same specification
+therefore works with the light and the dark theme.
 
 The colours of systems are based on Okabe and Ito's palette for colour-blind readers. They are darker in the light theme
 and lighter in the dark theme, for contrast with the background. Systems also have different marks, so that charts can

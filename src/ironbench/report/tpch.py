@@ -129,7 +129,7 @@ def _rows(parts: Sequence[SubjectResults]) -> list[Row]:
 
 def queries(part: SubjectResults) -> Table:
     """Returns a row for each query of one system, with the query's time. If planning times are known, they are in a
-    second column. They are part of the query time."""
+    second column. The query time includes the planning time."""
     metrics = part.metrics
     names = sorted(part_of(name) for name in metrics if base_name(name) == "query_time_s")
     columns = [("time", "query_time_s")]

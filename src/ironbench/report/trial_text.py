@@ -95,8 +95,8 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
 
 
 def _place(record: Record) -> str:
-    """Describes a trial, for example as `lab trial of block 2` or `confirmation trial 1`. A trial of a sweep is only
-    called `trial 1`. The word sweep would be wrong if only one configuration was measured."""
+    """Describes a trial, for example as `lab trial of block 2` or `confirmation trial 1`. A trial of a sweep is called
+    `trial 1` without the word sweep, because a sweep may have only one configuration."""
     if record.purpose == Purpose.LAB:
         return f"lab trial of block {record.block + 1}"
     return f"{'trial' if record.purpose == Purpose.SWEEP else f'{record.purpose} trial'} {record.block + 1}"

@@ -26,7 +26,7 @@ class Depth(Enum):
     DOCUMENT = 2
     """Shown in files, but not on the terminal."""
     PAGE = 3
-    """Shown only on HTML pages and in files for programs."""
+    """Shown only on HTML pages, in pictures, and in files for programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class Table:
     words: bool = False
     """Whether the columns contain words, which are aligned to the left."""
     counted: bool = False
-    """Whether formats for reading, such as text, show only the number of rows. HTML pages and files for programs always
-    show the whole table."""
+    """Whether text and Markdown show only the number of rows, because the table is long. HTML pages and files for
+    programs always show the whole table."""
     ranks: tuple[int, ...] = ()
     """The rank of each column. A narrow terminal leaves out the column with the highest rank first, and never leaves
     out columns with rank 0. It wraps sentences in the last column."""
@@ -116,8 +116,8 @@ def figures(cell: TableCell, factor: float = 1.0) -> dict[str, Any]:
 
 
 def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[str, Any]]:
-    """Returns the cells of a table as Vega data. Each cell becomes a data row. The fields named `row` and `column`
-    contain the cell's row name and column head."""
+    """Returns the cells of a table as Vega data. Each cell becomes a data row. `row` and `column` are the names of the
+    fields that contain the first cell of the table row and the head of the column."""
     return [
         {row: first.value if isinstance(first, TableCell) else shown(first), column: head, **figures(cell, factor)}
         for first, *cells in table.rows
@@ -159,7 +159,8 @@ def _told(table: Table, row: Row) -> list[tuple[str, str]]:
 
 def colour(names: list[str], drawn: Collection[str] | None = None) -> dict[str, Any]:
     """Returns the Vega encoding that gives each system its colour. A system has the same colour in every chart.
-    `names`: all systems of the report. `drawn`: the systems in this chart, if not all."""
+    `names`: all systems of the report. `drawn`: the systems in this chart. If it is None, the chart contains all
+    systems."""
     scale = theme.system_colours(names)
     if drawn is not None:
         known = [pair for pair in zip(scale["domain"], scale["range"], strict=True) if pair[0] in drawn]
@@ -183,7 +184,7 @@ def keys(names: list[str], mark: str = "") -> tuple[Key, ...]:
 
 
 _LARGEST_LOG = 690.0
-"""Limit for natural logarithms. Above it, `math.exp` would overflow the range of a JSON number."""
+"""Largest natural logarithm whose exponential is still a valid number in JSON."""
 
 
 def ratio_domain(low: float, high: float, room: float = 0.04) -> list[float]:

@@ -24,18 +24,18 @@ class Bar:
     """A bar of a flame graph. In lists, callers come before the functions that they call."""
 
     parent: int
-    """Index of the caller's bar; -1 for the bar of the total time."""
+    """Index of the caller's bar. The bar of the total time has -1."""
     name: str
     in_kernel: bool
     time_s: float
     """Width of the bar, in seconds per transaction."""
     kind: str
-    """CSS class of the bar. In a profile, it names what the thread did; in a comparison, it is `more`, `less` or
+    """CSS class of the bar. In a profile, it names what the thread did. In a comparison, it is `more`, `less` or
     `same`."""
     strength: float
     """Intensity of the colour, from 0 to 1."""
     detail: str
-    """Name, time and difference in words."""
+    """Text with the name of the function, its time, and in a comparison, the difference."""
 
     @property
     def marked(self) -> str:
@@ -55,7 +55,7 @@ class FlameGraph:
     keys: tuple[tuple[str, str], ...]
     """The legend, as pairs of a CSS class and its meaning."""
     subject: str = ""
-    """Name of the configuration; empty for a comparison."""
+    """Name of the configuration. Empty for a comparison."""
 
     @property
     def data(self) -> list[list[Any]]:
@@ -108,8 +108,8 @@ def of_profile(one: Profile, id: str) -> FlameGraph:
 
 
 def of_comparison(one: ProfileComparison, id: str) -> FlameGraph:
-    """Draws the difference between two profiles. The width of a bar is the time in the slower configuration, and its
-    colour shows the difference. Bars whose difference is not certain are pale."""
+    """Draws the difference between two profiles. The width of a bar shows the time in the slower configuration, and the
+    colour of the bar shows the difference. Bars whose difference is not certain are pale."""
     roots = [node for node in one.nodes if node.parent < 0]
     before, after = sum(node.before_s for node in roots), sum(node.after_s for node in roots)
     later = after >= before

@@ -40,8 +40,8 @@ class Shown:
     table: Table | None = None
     """The chart's table. By default, it contains the values of the bars."""
     top: float = 0.0
-    """Upper end of the axis in base units; 0 if the values determine it. Charts with the same `top` have the same scale
-    and can be compared."""
+    """Upper end of the axis in base units. If it is 0, the values determine the upper end. Charts with the same `top`
+    have the same scale and can be compared."""
     wide: bool = False
 
 
@@ -133,7 +133,8 @@ def _table(bars: Sequence[Bar], unit: str, groups: Sequence[str], names: Sequenc
 
 
 _MOST_CHARTS = 3
-"""Maximum number of charts of all queries. Each value of the second factor needs a chart."""
+"""Maximum number of charts of query times. Each value of the second factor has its own chart, and further values have
+none."""
 
 
 def value_bars(levels: FactorValues | None) -> list[Chart]:
@@ -147,8 +148,8 @@ def value_bars(levels: FactorValues | None) -> list[Chart]:
 
 
 def value_queries(levels: FactorValues | None) -> list[Chart]:
-    """Draws the time of every query. Each value of the second factor gets a chart, and all charts have the same
-    scale."""
+    """Draws the time of every query. Each of the first values of the second factor has a chart, and all charts have the
+    same scale."""
     if levels is None:
         return []
     seconds = list(dict.fromkeys(cell.second for cell in levels.cells))[:_MOST_CHARTS]

@@ -1,4 +1,4 @@
-"""Chart of how each comparison's confidence interval became narrower, block by block."""
+"""Chart of the confidence interval of each comparison, which becomes narrower with each block."""
 
 from __future__ import annotations
 

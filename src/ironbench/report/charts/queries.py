@@ -1,4 +1,4 @@
-"""Charts of query times: bars relative to the baseline, and a heat map of the times in every system."""
+"""Charts of query times. Bars show times relative to the baseline, and a heat map shows the times in every system."""
 
 from __future__ import annotations
 

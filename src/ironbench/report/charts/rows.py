@@ -35,8 +35,8 @@ def place(rows: int, field: str = "place") -> dict[str, Any]:
 def frame(rows: int, names: str, value_field: str = "") -> list[dict[str, Any]]:
     """Returns layers that draw lines between the rows, and the name of each row.
 
-    `names`: the dataset of rows, each with a `name` and the positions that `named` adds. `value_field`: the field whose
-    text is drawn at the right end of a row.
+    `names`: the dataset of rows, each with a `name` and the positions that `named` adds. `value_field`: name of a field
+    with a text for the right end of each row.
     """
     y = place(rows)
     lines: dict[str, Any] = {
@@ -157,8 +157,8 @@ def ratio_axis(title: str, domain: Sequence[float], ticks: Sequence[float]) -> d
 
 
 def looks(field: str, known: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the encodings by which the value of `field` determines colour and shape. `known`: maps each value to the
-    name of a colour without `@`, and a mark."""
+    """Returns the encodings of colour and shape, which both depend on the value of `field`. `known`: maps each value to
+    the name of a colour without `@`, and a mark."""
     colour, shape = (
         {"field": field, "type": "nominal", "scale": {"domain": list(known), "range": ranges}}
         for ranges in ([f"@{token}" for token, _ in known.values()], [mark for _, mark in known.values()])

@@ -117,8 +117,8 @@ def over_time(
 
 
 def strokes_of(roles: list[str]) -> dict[str, str]:
-    """Maps the name of each role to a stroke. The line of the data device is solid, of a separate WAL device dashed,
-    and of a device with temporary files dotted."""
+    """Maps the name of each role to a stroke. Lines of data devices are solid, those of separate WAL devices dashed,
+    and those of devices for temporary files dotted."""
     order = sorted(dict.fromkeys(roles), key=lambda role: ("data" not in role, "log" not in role, role))
     return dict(zip(map(device_role, order), (*DASHES, "dot", "dot", "dot"), strict=False))
 

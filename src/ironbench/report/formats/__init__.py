@@ -1,5 +1,5 @@
-"""Output formats of `ironbench report`. Each module of this package defines a format with the same name. It contains a
-docstring, which describes the format, and a function `render`.
+"""Output formats of `ironbench report`. Each module of this package defines a format with the same name. The module
+contains a docstring that describes the format, and a function `render`.
 
 Facts about formats, such as `_NEED_FILE` and `_SUFFIXES`, are defined here and not in the modules. Reading them from
 the modules would import all formats.

@@ -13,8 +13,8 @@ from ironbench.report.page import Page, Section
 
 def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
     """Returns `{schema, studies: […]}` for runs, `{schema, labs: […]}` for labs, or `{schema, foreign: […]}` for
-    foreign records. Trials are identified by their id. For any other page, returns the page's fields without such a
-    list: `{schema, title, answer, …}`."""
+    foreign records. Trials are identified by their id. For any other page, returns only the fields of this page:
+    `{schema, title, answer, …}`."""
     documents = [{**page.fields(), "tables": tables(page.shown)} for page in pages]
     if any(page.kind for page in pages):
         kind = "labs" if any(page.kind == "labs" for page in pages) else pages[0].kind

@@ -1,4 +1,4 @@
-"""Markdown for a ticket or a repository: headline, tables, caveats."""
+"""Markdown for a ticket or a repository, with the headline, the tables and the caveats."""
 
 from __future__ import annotations
 

@@ -14,16 +14,16 @@ from ironbench.words import clean_document
 _WIDTH = 860
 _GAP = 70
 _ENTRY, _LETTER = 40, 7
-"""Widths in pixels from which the width of a legend entry is computed: of its mark with the space around it, and of a
-letter of its label."""
+"""Width in pixels of the mark of a legend entry with the space around it, and mean width of a letter of its label.
+Together, they determine the width of the entry."""
 _LOCALE = {"decimal": ".", "thousands": ",", "grouping": [3], "currency": ["", ""]}
 _MARKS = {
     **{"line": "solid line", "dash": "dashed line", "dot": "dotted line", "tick": "upright stroke"},
     **{"square": "area", "circle": "point", "dots": "small points"},
 }
 _COLOURS = {"s0": "blue", "rule": "grey", "ink": "black"}
-"""Names of colours for describing legend entries in words. Colours of systems have no name here, because Vega draws
-their legend. `muted` has no name, because it marks entries that apply to all systems."""
+"""Names of colours, for legend entries that are described in words. Most colours of systems are missing, because Vega
+draws their legend. `muted` is missing, because it marks entries that apply to all systems."""
 _SMALL_LETTER = 5.6
 """Mean width in pixels of a letter in subtitles."""
 _RESOLVE = {"scale": dict.fromkeys(("color", "shape", "stroke", "strokeDash", "xOffset"), "independent")}

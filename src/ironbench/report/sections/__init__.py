@@ -1,4 +1,4 @@
-"""Sections of a report, one module for each subject.
+"""Sections of a report. Each subject has a module.
 
 Each module defines `PLACE` and `sections(study)`. `PLACE` determines the order of the modules in a report.
 `sections(study)` yields the module's sections, for runs and for labs.

@@ -41,7 +41,7 @@ def _groups(study: Study) -> Iterator[tuple[str, Sequence[Record]]]:
 
 
 def _load(record: Record) -> str:
-    """Describes the load, as in `8 clients` or `8 clients at 500/s`."""
+    """Describes the load, for example as `8 clients` or `8 clients at 500/s`."""
     load = record.cell.load
     clients = counted(load.clients, "client")
     return clients if load.rate is None else f"{clients} at {units.rate(load.rate)}"

@@ -55,7 +55,7 @@ _LABEL_WIDTH, _LABEL_HEIGHT = 0.15, 0.08
 """Size of the label of a peak in a narrow window. The width is a fraction of the horizontal axis. The height is a
 fraction of the highest value."""
 _MANY = 400
-"""If there are more trials, their points are drawn smaller, so that they do not hide each other."""
+"""With more trials than this, points are drawn smaller, so that they do not hide each other."""
 
 
 def curves(study: Study) -> list[Chart]:

@@ -1,4 +1,4 @@
-"""Differences between systems other than the findings: other metrics, sizing ratios, and recorded facts."""
+"""Differences between systems that are not findings: further metrics, sizing ratios, and recorded facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Counters of a directory server: its operations by type, busy threads, and operations that wait for a thread."""
+"""Counters of a directory server. They count operations of each type, busy threads, and operations that wait for a
+thread."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Claims and findings of a lab, and those of earlier rounds. Also adds the sections of workloads that present their
-results in a special way."""
+"""Claims and findings of a lab, including those of earlier rounds. Some workloads add further sections with their
+results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLACE = 100
 def sections(study: Study) -> Iterator[Section]:
     asked = with_rows(claimed_table(study.claimed), "Findings that only claims use")
     yield Section("claims", "Claims", tables=(*with_rows(claims(study)), *asked), printed_at_end=True)
-    # Only HTML pages show the charts, because the table contains the same figures.
+    # Only HTML pages and pictures show the charts, because the table contains the same figures.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *value_bars(study.levels)))
     yield Section(
         "findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), printed_at_end=True

@@ -174,8 +174,9 @@ def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
 
 
 def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
-    """Yields a table with the mean time of each statement. Each system or configuration has a column, and a column with
-    its ratio to the first one. Yields nothing if there are too many to show side by side."""
+    """Yields a table with the mean time of each statement. Each system or configuration has a column with the mean
+    times. All except the first also have a column with the ratio to the first one. Yields nothing if there are too many
+    to show side by side."""
     known = [one for one in study.details.inside if one.statements]
     if not 1 < len(known) <= _SIDE_BY_SIDE:
         return
@@ -253,8 +254,9 @@ def unplanned(study: Study) -> Iterator[tuple[str, Table]]:
 
 
 def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
-    """Yields pairs of a title and plans. They contain all plans of the first system, the slowest executed plans of each
-    system, and the plans of other systems that differ from those of the first system."""
+    """Yields pairs of a title and the text of plans. They contain all plans of the first system and the slowest
+    executed plans of each system. For the other systems, they also contain the plans that differ from the first
+    system's."""
     known = [one for one in study.details.inside if any(plan.text for plan in one.plans)]
     if not known:
         return

@@ -31,8 +31,8 @@ _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
 def latency(study: Study) -> list[Chart]:
-    """Draws the percentiles of response times, at each system's peak or at a target rate that the system sustained. In
-    open loops, dashed lines show the service times."""
+    """Draws the percentiles of response times. They come from the trials at each system's peak, or at a target rate
+    that the system sustained. In open loops, dashed lines show service times."""
     lines = [
         (part.name, percentiles)
         for part in study.parts

@@ -89,7 +89,7 @@ def _compared(one: ProfileComparison) -> Iterator[tuple[str, Table]]:
 
 
 def _cells(one: FrameChange | GroupChange, *more: TableCell) -> Row:
-    """Returns the cells after the name in a row of a comparison. `more`: cells before the last one."""
+    """Returns the cells of a comparison's row, without the name. `more`: cells to insert before the last one."""
     return (wording.area_name(one.area), *_times(one), *more, _significant(one, math.isfinite(one.low_s)))
 
 

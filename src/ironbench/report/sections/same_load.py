@@ -121,9 +121,9 @@ def _marks(behind: bool, repeated: bool) -> tuple[Key, ...]:
 def _rows(
     metric: str, table: Table, shown: list[str], rates: Sequence[_Rate], factor: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns two lists of Vega data. The first contains a point for all blocks of each configuration and rate, and the
-    second a point for each block. Configurations at the same rate are side by side. The points of a configuration are
-    in the order of the blocks."""
+    """Returns the Vega data as two lists. The first contains the values of each configuration and rate over all blocks.
+    The second contains a point for each block. Configurations at the same rate are side by side. The points of a
+    configuration are in the order of the blocks."""
     means: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
     place = _GROUP / len(shown)

@@ -156,8 +156,8 @@ _FITTED = (Key("fitted curve", "muted", "line"),)
 
 
 def growth(study: Study) -> list[Chart]:
-    """Draws the curves of a lab. A curve needs configurations that differ only in the number of clients. Returns an
-    empty list if there are no curves, or too many to distinguish."""
+    """Draws the curves of a lab. A curve is fitted to configurations that differ only in the number of clients. Returns
+    an empty list if there are no curves, or too many to distinguish."""
     if not 0 < len(study.growths) <= theme.SYSTEMS:
         return []
     return [

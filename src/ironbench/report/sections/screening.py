@@ -1,5 +1,4 @@
-"""Results of a screening experiment, which estimates the effect of each factor. Later blocks are to confirm the
-effects."""
+"""Results of a screening experiment, which estimates the effect of each factor. Later blocks check these effects."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ def sections(study: Study) -> Iterator[Section]:
     screen = study.screen
     if screen is None or not screen.factors:
         return
-    # Only HTML pages show the chart, because the table contains the same figures.
+    # Only HTML pages and pictures show the chart, because the table contains the same figures.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in screened(screen))
     how = method(screen.runs, len(screen.factors), screen.blocks, screen.spread, screen.freedom)
     yield Section("screen", "Screening of factors", how, charts, with_rows(screened_table(screen)), printed_at_end=True)

@@ -168,8 +168,8 @@ def _title(study: Study, suffix: str, kind: dict[str, Any]) -> str:
 
 
 def _colours(cells: Sequence[CellResults]) -> dict[str, Any]:
-    """Returns the encoding that gives configurations their colours, which are the same as in other charts. If there are
-    more configurations than colours, all have the same colour."""
+    """Returns the encoding that gives configurations the same colours as in other charts. If there are more
+    configurations than colours, all have the same colour."""
     if len(cells) > _MOST_LINES:
         return {"value": "@s0"}
     return {**base.colour([label(cell.configuration) for cell in cells]), "field": "cell"}

@@ -1,4 +1,4 @@
-"""Words for the causes for which a trial is invalid, failed or aborted."""
+"""Words for the reasons why a trial is invalid, failed or aborted."""
 
 from __future__ import annotations
 

@@ -41,8 +41,9 @@ def function_name(one: FrameChange | ProfiledTime) -> str:
 
 
 def part(one: PartChange) -> tuple[str, str, str]:
-    """Returns the area, the activity and the function of a part; empty below the level of the part. Example: `engine,
-    waiting`, `WAL insertion`, `other functions`."""
+    """Returns the area, the activity and the function of a part of the time: `engine, waiting`, `WAL insertion`, `other
+    functions`. For a whole area, the activity and the function are empty. For a whole activity, the function is
+    empty."""
     activity = "other activities" if one.activity == REST else one.activity
     function = "other functions" if one.function == REST else one.function
     return area_name(one.area), activity, function

@@ -15,7 +15,7 @@ Limits = Sequence[tuple[str, float]]
 """Pairs of a metric and its limit. Records of earlier versions do not contain them."""
 Refusals = Sequence[tuple[int, str, float]]
 """Confirmation trials that did not confirm a load. Each tuple contains the load, the reason, and the measured value.
-The reason is the metric whose limit was exceeded, or `rate` or `failed`."""
+The reason is `rate`, `failed`, or the metric whose limit was exceeded."""
 
 
 def sought(of: str) -> str:

@@ -1,4 +1,4 @@
-"""Words for whether a system meets a target, which limits the response time at a rate."""
+"""Words for the result of a target, which is a limit for the response time at a rate."""
 
 from __future__ import annotations
 

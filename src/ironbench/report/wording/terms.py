@@ -51,7 +51,8 @@ def configurations(given: Configurations) -> list[str]:
 
 
 def label(one: Configuration) -> str:
-    """Returns the name of a configuration for tables and charts. They contain `baseline` instead of `the baseline`."""
+    """Returns the name of a configuration for a table or chart. The baseline is called `baseline` instead of `the
+    baseline`."""
     return one.marked if one.name == BASELINE else configuration(one)
 
 
@@ -101,7 +102,7 @@ def _setting(factor: Factor, level: str) -> str:
 
 
 def _of_field(field: str, level: str) -> str:
-    """Returns words for the value of a field. Returns an empty text if the field needs no special words, or if the
+    """Returns words for the value of a field. Returns an empty text if there are no words for this field, or if the
     value is a name from the lab file."""
     match field:
         case "load.clients" | "load.threads" | "workload.with.streams" if level.isdigit():

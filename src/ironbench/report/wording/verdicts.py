@@ -37,8 +37,7 @@ def interval_against_range(verdict: str, low: float, high: float, confidence: fl
 
 
 def _ratio(value: float) -> str:
-    """Formats a bound of a ratio with four significant digits. With a fixed number of decimals, a small bound would be
-    shown as 0.000."""
+    """Formats a bound of a ratio with four significant digits. Three decimals would show a small bound as 0.000."""
     return grouped(value) if 1000 <= value < math.inf else f"{value:#.4g}"
 
 

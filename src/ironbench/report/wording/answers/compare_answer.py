@@ -120,7 +120,7 @@ def only_listed(no_verdict: bool) -> str:
 
 
 def _values(metric: str, means: MeanRatio) -> str:
-    """Writes the two geometric means whose quotient is the ratio: `1,260/s vs. 1,000/s`."""
+    """Formats the two geometric means whose quotient is the ratio: `1,260/s vs. 1,000/s`."""
     of_a, of_b = means.centres
     return f"{quantity(of_b, unit_of(metric))} vs. {quantity(of_a, unit_of(metric))}"
 

@@ -175,9 +175,8 @@ def _tally(ends: Sequence[str]) -> str:
 
 
 def beside_versions(known: Sequence[BesideVersion], effects: Sequence[Effect]) -> list[str]:
-    """Names the facts other than the version that differ between two compared versions. Otherwise, readers would
-    attribute the whole ratio to the version. `effects`: the lab's comparisons, which contain the names of the
-    configurations."""
+    """If two versions are compared, names the other facts that also differ. Otherwise, readers would attribute the
+    whole ratio to the version. `effects`: the lab's comparisons, which contain the names of the configurations."""
     named_pairs = {
         (one.finding.cell, one.finding.baseline): (
             f"{configuration(one.contrast.baseline)} → {configuration(one.contrast.cell)}"
@@ -252,7 +251,8 @@ def _size(step: GrowthStep) -> str:
 
 
 def growth(curve: Growth) -> str:
-    """States where in the measured range the fitted curve stops growing."""
+    """States at which number of clients in the measured range throughput stops growing. The fitted curve determines
+    this number."""
     which = "With more clients" if curve.name == ALL else f"{opening(curve.name)} with more clients"
     return f"{which}: {_end(curve)}."
 

@@ -69,7 +69,7 @@ def rows_and_peak() -> str:
 def hardware(
     a: str, b: str, clock: float | None, clock_kind: str, cores: tuple[int | None, int | None] | None, comparable: bool
 ) -> str:
-    """Describes how cores and clock frequency differ. Returns an empty text if they do not differ: `Compared with old,
+    """Describes how cores and clock frequency differ, or returns an empty text if they are equal: `Compared with old,
     new has 1.25x the nominal clock frequency, and 16 cores instead of 8.`
 
     `clock`: B's clock frequency divided by A's. None if it is unknown, or if both are equal. `cores`: the numbers of

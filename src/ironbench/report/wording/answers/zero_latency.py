@@ -32,8 +32,8 @@ _MOST_PERCENT = 2.0
 
 
 def _files_on_device(parts: Sequence[str]) -> str:
-    """Names the files for which devices had zero latency: `for WAL and temporary files`. The statement about real
-    devices applies only to these files."""
+    """Names the files on zero-latency devices: `for WAL and temporary files`. A statement about real devices applies
+    only to these files."""
     return f"for {listed([_FILES[part] for part in parts])}"
 
 
