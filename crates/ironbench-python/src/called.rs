@@ -28,9 +28,9 @@ use crate::drive::{DriveResult, Progress, jobs_of, plan_of};
 ///
 /// The connection that `connect` returns has:
 ///
-/// - `steps`: a function for each command, which gets the values of the parameters and runs the command to its last
-///   row. It returns whether a transaction is open afterwards. If rows are to be returned, it returns a tuple: whether
-///   a transaction is open, the number of rows of the last statement, and names and texts of the columns of the last
+/// - `steps`: a function for each command. It gets the values of the parameters, and runs the command to its last row.
+///   It returns whether a transaction is open afterwards. If rows are to be returned, it returns a tuple of whether a
+///   transaction is open, the number of rows of the last statement, and the names and texts of the columns of the last
 ///   rows
 /// - `inside`: whether the engine does its work in the calling thread
 /// - `rollback()`
@@ -61,7 +61,7 @@ pub fn drive_called(
     door::leave(py, |poll| {
         let mut poll = || {
             if give_up.load(Relaxed) {
-                // The lock is not held here, because each of these calls may wait for the GIL.
+                // The list is copied, because its lock must not be held during the calls, which may wait for the GIL.
                 let all: Vec<_> = Python::attach(|py| known().iter().map(|one| one.clone_ref(py)).collect());
                 Python::attach(|py| all.iter().for_each(|one| drop(one.call_method0(py, "cancel"))));
             }
@@ -81,7 +81,7 @@ fn commands(program: &Program) -> Vec<(String, &'static str, bool)> {
     program.sqls().map(|(_, sql)| (sql.with_question_marks(), wanted(&sql.gather), sql.combined)).collect()
 }
 
-/// Converts an error of `connect`, with its own subject, cause and hint if it has them.
+/// Converts an error of `connect`. If it has a subject, cause and hint, they are kept.
 fn failure(py: Python<'_>, error: &PyErr) -> Error {
     let text = |name: &str| error.value(py).getattr(name).and_then(|value| value.extract::<String>());
     let Ok(cause) = text("cause") else { return Error::failure("connection", error.to_string()) };
@@ -105,7 +105,8 @@ impl Client {
 
     fn trouble(&self, py: Python<'_>, error: &PyErr) -> Trouble {
         let Ok(value) = self.connection.bind(py).call_method1("trouble", (error.value(py),)) else {
-            // An unknown error would happen again and again, so it makes the connection unusable.
+            // If the driver cannot describe the error, the connection is given up, because the error might occur again
+            // and again.
             let (class, message) = ("driver".into(), error.to_string());
             return Trouble { class, message, retryable: false, lasting: true };
         };
@@ -157,7 +158,7 @@ impl Library for Client {
         let done = Python::attach(|py| {
             self.connection.call_method0(py, "rollback").map(drop).map_err(|error| self.trouble(py, &error))
         });
-        // Errors are expected after `cancel`.
+        // After `cancel`, errors are expected and ignored.
         if self.give_up.load(Relaxed) { Ok(()) } else { done }
     }
 

@@ -45,7 +45,7 @@ impl LogRows {
         PyCapsule::new_with_value(py, self.statements.stream(), STREAM)
     }
 
-    /// Returns the number of bytes of the files that have been read.
+    /// Returns how many bytes of the files have been read.
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.progress.bytes.load(Relaxed)
@@ -71,7 +71,7 @@ impl LogRows {
 }
 
 /// Writes the tape of a replay from an object with `__arrow_c_stream__`, whose columns
-/// crates/ironbench-capture/src/tape.rs describes. Returns start and end of each client's part.
+/// crates/ironbench-capture/src/tape.rs describes. Returns the start and end of each client's range in the tape.
 #[pyfunction]
 pub fn write_tape(rows: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Vec<(u64, u64)>> {
     let capsule = rows.call_method0("__arrow_c_stream__")?;
@@ -79,7 +79,7 @@ pub fn write_tape(rows: &Bound<'_, PyAny>, path: PathBuf) -> PyResult<Vec<(u64, 
     // SAFETY: a capsule of this name contains such a stream, which is moved out of the capsule.
     let stream = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr()) };
     let stream = stream.map_err(|error| raise(Error::failure("capture", error.to_string())))?;
-    // The GIL stays locked, because the stream may need it.
+    // This thread keeps the GIL, because the stream may be implemented in Python.
     let parts = tape::write(stream, &path).map_err(raise)?;
     Ok(parts.into_iter().map(|part| (part.start, part.end)).collect())
 }

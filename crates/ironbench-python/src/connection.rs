@@ -44,7 +44,7 @@ impl Connection {
         self.session.copy_in(py, sql, data)
     }
 
-    /// Cancels the connection's statement from another thread.
+    /// Cancels the running statement. Is called from another thread.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         self.session.cancel(py)
     }
@@ -53,8 +53,8 @@ impl Connection {
         self.session.look(py, |open| open.parameter(name).map(str::to_owned)).flatten()
     }
 
-    /// Returns the number of transactions that the server has committed on this connection; 0 if the connection is
-    /// closed.
+    /// Returns the number of transactions that the server has committed on this connection. Returns 0 if the connection
+    /// is closed.
     #[getter]
     fn commits(&self, py: Python<'_>) -> u64 {
         self.session.look(py, Session::commits).unwrap_or(0)

@@ -57,7 +57,7 @@ pub fn load_rows<'py>(py: Python<'py>, plan: &[u8], progress: &LoadProgress) -> 
     Ok(PyBytes::new(py, &json))
 }
 
-/// Returns table, first unit and end unit of each piece into which the tables are divided.
+/// Divides the tables into pieces. Returns the table, first unit and end unit of each piece.
 #[pyfunction]
 pub fn cut_rows(generator: &[u8], workers: usize, done: &[u8]) -> PyResult<Vec<(&'static str, u64, u64)>> {
     let generator: Generator = serde_json::from_slice(generator).map_err(unreadable("generator"))?;
@@ -65,7 +65,7 @@ pub fn cut_rows(generator: &[u8], workers: usize, done: &[u8]) -> PyResult<Vec<(
     Ok(ironbench_data::cut_pieces(&generator, workers, &done))
 }
 
-/// Returns the LDIF of `count` entries from number `first` on. If `count` is 0, only checks the template.
+/// Returns the LDIF of `count` entries, starting with number `first`. With a `count` of 0, only checks the template.
 #[pyfunction]
 pub fn template_entries<'py>(
     py: Python<'py>,
@@ -85,7 +85,7 @@ pub fn template_entries<'py>(
     Ok(PyBytes::new(py, &entries))
 }
 
-/// A piece for engines that read Arrow. Each reading generates the rows again.
+/// A piece for engines that read Arrow. The rows are generated each time that it is read.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct ArrowRows {
     tpch: ironbench_data::tpch::Tpch,
@@ -125,8 +125,8 @@ pub fn write_rows(py: Python<'_>, generator: &[u8], table: &str, threads: usize,
     py.detach(|| ironbench_data::write_file(&generator, table, threads, path)).map_err(raise)
 }
 
-/// Returns the number of rows of the wide table that `wide` (JSON) describes, and the checksums of its content and its
-/// keys.
+/// Returns the number of rows of the wide table that `wide` (JSON) describes, the checksum of its content, and the
+/// checksum of its keys.
 #[pyfunction]
 pub fn wide_sums(py: Python<'_>, wide: &[u8]) -> PyResult<(u64, i64, i64)> {
     let wide: Wide = serde_json::from_slice(wide).map_err(unreadable("table"))?;
@@ -134,8 +134,8 @@ pub fn wide_sums(py: Python<'_>, wide: &[u8]) -> PyResult<(u64, i64, i64)> {
     Ok((sums.rows, sums.content, sums.keys))
 }
 
-/// The message contains only the position of the error. The text of the error may contain a value, which may be the
-/// password.
+/// Returns a function that converts a JSON error. The message contains only the position of the error. The original
+/// message may contain a value, which may be the password.
 pub fn unreadable(what: &str) -> impl Fn(serde_json::Error) -> PyErr {
     move |error| {
         let place = format!("line {} column {}", error.line(), error.column());

@@ -1,4 +1,4 @@
-//! Runs long work outside of Python. It releases the GIL, checks for signals, and converts errors.
+//! Runs long work without the GIL, checks for signals meanwhile, and converts errors.
 
 use std::sync::Mutex;
 
@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// Runs `work` without the GIL. `work` must call its argument at least every 50 ms. When a call returns false, a signal
-/// handler of Python has raised an exception, and `work` must end soon. Ctrl-C is a normal end, whose result is kept.
-/// Other exceptions are raised here.
+/// Runs `work` without the GIL. `work` must call its argument at least every 50 ms. If a call returns false, a signal
+/// handler of Python has raised an exception, and `work` must end soon. After Ctrl-C, the result of `work` is returned
+/// as usual. Other exceptions are raised here.
 pub fn leave<T: Send>(py: Python<'_>, work: impl FnOnce(&mut dyn FnMut() -> bool) -> Result<T> + Send) -> PyResult<T> {
     let raised = Mutex::new(None::<PyErr>);
     let outcome = py.detach(|| {

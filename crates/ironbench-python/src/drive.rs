@@ -27,15 +27,15 @@ use crate::door;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
-/// Result of a turn: numbers of successful and failed transactions, and three times in seconds. The three times are
-/// spent on the transactions, on the start-up and on draining.
+/// Result of a turn. It consists of the number of successful transactions, the number of failed transactions, and three
+/// times in seconds: those of the transactions, of the start-up and of draining.
 type Rested = (u64, u64, f64, f64, f64);
 
 /// Progress of a running `drive`, which other threads can read.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Progress {
     control: Arc<Control>,
-    /// State of a drive in another process; None for a drive in this process.
+    /// State of a drive that runs in another process. It is None for a drive in this process.
     shown: Mutex<Option<Shown>>,
 }
 
@@ -48,7 +48,8 @@ struct Shown {
     seconds: Vec<Passed>,
 }
 
-/// A passed second: its width, successful and failed transactions, mean and standard deviation of the response time.
+/// A second of the window that is complete. It has a width, the numbers of successful and failed transactions, and the
+/// mean and standard deviation of the response time.
 type Passed = (f64, u64, u64, f64, f64);
 
 impl Progress {
@@ -68,38 +69,39 @@ impl Progress {
         Self { control: Arc::new(Control::new()), shown: Mutex::new(None) }
     }
 
-    /// Stops the trial within a second. Its result is then marked `cut_short`.
+    /// Stops the trial within a second. Its result is marked as `cut_short`.
     fn stop(&self) {
         self.control.stop();
     }
 
-    /// Closes the window of a trial that only observes other work, when that work has ended.
+    /// Closes the window of a trial that only observes other work. Is called when that work has ended.
     fn finish(&self) {
         self.control.finish();
     }
 
-    /// Sets the common start of all parts, on CLOCK_REALTIME, for a drive that is a part.
+    /// Sets the start of a drive that is a part of a trial. All parts have the same start, which is a time on
+    /// CLOCK_REALTIME.
     fn begin_at(&self, unix_ns: u64) {
         self.control.begin_at(unix_ns);
     }
 
-    /// Requests that the drive runs in turns, before it starts. Such a drive ends with `finish`.
+    /// Makes the drive run in turns. Must be called before the drive starts. Such a drive ends with `finish`.
     fn by_turns(&self) {
         self.control.turns.ask();
     }
 
-    /// Starts a turn while all clients rest. The clients work for `start_up_s` and then for the measured slice, on
-    /// these CPUs.
+    /// Starts a turn. All clients must be resting. They work on these CPUs for `start_up_s`, and then for the measured
+    /// slice.
     fn begin_turn(&self, start_up_s: f64, slice_s: f64, cpus: Vec<usize>) {
         self.control.turns.begin(clock::from_seconds(start_up_s), clock::from_seconds(slice_s), cpus);
     }
 
-    /// Waits until all clients are connected, or have ended their turn, and rest.
+    /// Waits until all clients rest, because they are connected or have ended their turn.
     ///
-    /// Returns the numbers of transactions that started in the slice and succeeded or failed, and three times in
-    /// seconds. The first is the time that all clients spent on these transactions and on the think time after them.
-    /// The second is the time before the slice. The third is the time from the slice's end until the last client
-    /// rested. Returns None if the drive is over.
+    /// Returns how many transactions that started in the slice succeeded, how many failed, and three times in seconds.
+    /// The first is the time that all clients spent on these transactions and on the think time after them. The second
+    /// is the time before the slice. The third is the time from the slice's end until the last client rested. Returns
+    /// None if the drive is over.
     fn rested(&self, py: Python<'_>) -> PyResult<Option<Rested>> {
         let turns = &self.control.turns;
         let turned = door::leave(py, |poll| Ok(turns.rested(poll)))?;
@@ -109,7 +111,7 @@ impl Progress {
         }))
     }
 
-    /// Discards the measurements of the last turn, while all clients rest.
+    /// Discards the measurements of the last turn. All clients must be resting.
     fn forget(&self) {
         self.control.turns.forget();
     }
@@ -134,7 +136,7 @@ impl Progress {
         *shown = Some(Shown { phase, elapsed_s, transactions, errors, seconds });
     }
 
-    /// Returns the one-second intervals of the window that are complete, starting with number `after`.
+    /// Returns the complete seconds of the window, starting with number `after`.
     fn seconds(&self, after: usize) -> Vec<Passed> {
         if let Some(shown) = &*self.shown() {
             return shown.seconds.get(after..).unwrap_or_default().to_vec();
@@ -224,7 +226,7 @@ impl DriveResult {
         Outcome::from_bytes(data).map(Self).map_err(raise)
     }
 
-    /// Merges the results of drives that loaded one system together.
+    /// Merges the results of several drives that put load on one system at the same time.
     #[staticmethod]
     fn merged(py: Python<'_>, parts: Vec<PyBackedBytes>) -> PyResult<Self> {
         py.detach(|| merge::merged(parts.iter().map(|part| Outcome::from_bytes(part)))).map(Self).map_err(raise)
@@ -233,7 +235,8 @@ impl DriveResult {
 
 /// Parses a plan from JSON.
 pub fn plan_of(json: &[u8]) -> PyResult<Plan> {
-    // The text of a JSON error may contain the value, which may be the password.
+    // The message contains only the position of the error. The original message may contain the value, which may be the
+    // password.
     serde_json::from_slice(json).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());
         raise(Error::input("drive plan", format!("cannot be read ({place})")))
@@ -249,7 +252,7 @@ pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>
     door::leave(py, |poll| driven(&plan, &control, poll)).map(DriveResult)
 }
 
-/// Returns the variables that scripts may use without defining them, for a kind of source of jobs.
+/// Returns the variables that scripts may use without defining them, if this kind of source provides the jobs.
 #[pyfunction]
 pub fn job_variables(kind: &str) -> PyResult<Vec<&'static str>> {
     match kind {
@@ -259,7 +262,7 @@ pub fn job_variables(kind: &str) -> PyResult<Vec<&'static str>> {
     }
 }
 
-/// Returns what is wrong with each operation of a directory; empty for a valid operation.
+/// Returns what is wrong with each operation of a directory. The text is empty for a valid operation.
 #[pyfunction]
 pub fn operation_complaints(operations: Vec<String>) -> Vec<String> {
     operations.iter().map(|text| core::ldap::complaint(text)).collect()
@@ -275,7 +278,8 @@ enum Work {
     Capture(Capture),
 }
 
-/// The source of jobs that chooses scripts instead of weights or sets their inputs, by kind.
+/// The kinds of sources of jobs. A source of jobs sets the inputs of scripts, or chooses the next script instead of the
+/// weights.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Chooser {

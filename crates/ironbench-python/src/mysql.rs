@@ -53,7 +53,7 @@ impl MysqlConnection {
         self.session.copy_in(py, sql, data)
     }
 
-    /// Cancels the connection's statement from another thread.
+    /// Cancels the running statement. Is called from another thread.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         self.session.cancel(py)
     }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::errors::raise;
 
-/// Returns what is missing for a profile, as codes with a detail.
+/// Returns what is missing for a profile. Each element has a code and a detail.
 #[pyfunction]
 pub fn available(kinds: Vec<String>) -> PyResult<Vec<(&'static str, String)>> {
     Ok(core::available(&parse_kinds(&kinds)?))

@@ -36,13 +36,15 @@ impl Proxy {
         self.0.is_running()
     }
 
-    /// Waits at most `seconds` for statements. Returns them, and whether more may follow.
+    /// Waits at most `seconds` for statements. Returns them, or None if there are none yet. Also returns whether more
+    /// may follow.
     fn take(&self, py: Python<'_>, seconds: f64) -> (Option<ProxyRows>, bool) {
         let (batch, more) = py.detach(|| self.0.take(Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))));
         (batch.map(ProxyRows), more)
     }
 
-    /// Notes that statements could not be stored. Returns the transactions of which earlier statements are stored.
+    /// Notes that statements could not be stored. Returns the transactions that are incomplete, because earlier
+    /// statements of them are stored.
     fn lose(&self, rows: &ProxyRows) -> Vec<u64> {
         self.0.lose(&rows.0)
     }

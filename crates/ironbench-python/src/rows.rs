@@ -14,7 +14,8 @@ use crate::errors::raise;
 /// 1970-01-01 as a number for `date.fromordinal`.
 const EPOCH: i64 = 719_163;
 
-/// Calls `insert` with the column names and lists of at most `most` rows, until all rows of the units have been passed.
+/// Passes the rows of the units to `insert`, which is called with the names of the columns and a list of at most `most`
+/// rows.
 #[pyfunction]
 pub fn hand_rows(
     py: Python<'_>,
@@ -56,12 +57,12 @@ struct Hand<'py, 'p> {
     rows: Vec<Bound<'py, PyTuple>>,
     row: Vec<Bound<'py, PyAny>>,
     bytes: u64,
-    /// The first error of a value, raised at the end of its row.
+    /// The first error of the current row. It is raised at the end of the row.
     error: Option<PyErr>,
     decimal: Bound<'py, PyAny>,
     date: Bound<'py, PyAny>,
     timestamp: Bound<'py, PyAny>,
-    /// Cache of dates. There are a few thousand dates, each in very many rows.
+    /// Cache of dates. There are only a few thousand different dates, and each of them occurs in very many rows.
     dates: HashMap<i32, Bound<'py, PyAny>>,
 }
 

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::errors::raise;
 
-/// State of a sampler: prepared, then running, then ended.
+/// State of a sampler. It is prepared at first, then running, and finally ended.
 enum State {
     Prepared(sample::Prepared),
     Running(sample::Sampler),
@@ -44,7 +44,7 @@ impl Sampler {
         Ok(Self(Mutex::new(State::Prepared(prepared))))
     }
 
-    /// Starts sampling. The window starts now.
+    /// Starts sampling and the window.
     fn start(&self) -> PyResult<()> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Ended) {
@@ -56,7 +56,7 @@ impl Sampler {
         }
     }
 
-    /// Marks the end of the window, which is now.
+    /// Ends the window.
     fn mark(&self) {
         if let State::Running(sampler) = &*self.state() {
             sampler.mark();
@@ -95,8 +95,8 @@ impl Sampled {
     }
 }
 
-/// The message contains only the position of the error. The text of the error may contain a value, which may be the
-/// password.
+/// Parses JSON. The message of an error contains only its position. The original message may contain a value, which may
+/// be the password.
 fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> PyResult<T> {
     serde_json::from_slice(json).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());

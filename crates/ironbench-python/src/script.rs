@@ -1,4 +1,4 @@
-//! pgbench scripts for Python. They are checked before anything is started, and run without a database for a test.
+//! pgbench scripts for Python. They are checked before anything is started. A test can run them without a database.
 
 use ironbench_core::Error;
 use ironbench_core::drive::ldap::Operations;
@@ -74,7 +74,7 @@ pub fn split_weight(text: &str) -> PyResult<(&str, u32)> {
     parse_weighted(text).map_err(refuse)
 }
 
-/// Returns the dialect of the servers that use the protocol.
+/// Returns the SQL dialect of the servers that use this protocol.
 fn dialect(protocol: &str) -> Dialect {
     if protocol.starts_with("mysql_") { Dialect::Mysql(SqlMode::default()) } else { Dialect::Postgres }
 }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use crate::errors::raise;
 
-/// A session that runs one statement at a time. Other threads wait.
+/// A session that runs one statement at a time. If several threads use it, they wait for each other.
 pub struct Shared<P: SessionProtocol> {
     state: Mutex<State<P>>,
     cancel: Option<Cancel<P>>,
@@ -26,7 +26,8 @@ struct State<P: SessionProtocol> {
 
 type Signalled = Arc<Mutex<Option<PyErr>>>;
 
-/// Parses connection settings from JSON. The text of a JSON error may contain the value, which may be the password.
+/// Parses connection settings from JSON. An error contains only its position. The original message may contain the
+/// value, which may be the password.
 fn described<C: DeserializeOwned>(connection: &[u8]) -> PyResult<C> {
     serde_json::from_slice(connection).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());
@@ -38,8 +39,8 @@ impl<P: SessionProtocol> Shared<P>
 where
     P::Settings: DeserializeOwned,
 {
-    /// Connects. The session checks for Ctrl-C while it waits for the server. If the server is silent for `silence_s`
-    /// seconds and does not answer a new connection either, the statement fails.
+    /// Connects. The session checks for Ctrl-C while it waits for the server. If the server sends nothing for
+    /// `silence_s` seconds, and does not answer a new connection either, the statement fails.
     pub fn open(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
         let connection = described(connection)?;
         let signalled = Signalled::default();
@@ -64,7 +65,7 @@ where
         Ok(Self { state, cancel, signalled })
     }
 
-    /// Cancels the statement of the session from another thread.
+    /// Cancels the running statement. Is called from another thread.
     pub fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.cancel.as_ref().map_or(Ok(()), Cancel::send)).map_err(raise)
     }
@@ -80,8 +81,8 @@ where
         (0..rows.len()).map(|row| PyTuple::new(py, rows.row(row))).collect()
     }
 
-    /// Runs `sql` without returning rows to Python. Returns the number of rows, and the instants of submission and of
-    /// the last byte of the reply. After `limit_s` seconds the statement fails and the connection is closed.
+    /// Runs `sql` without returning rows to Python. Returns the number of rows, the instant of submission, and the
+    /// instant of the last byte of the reply. After `limit_s` seconds the statement fails and the connection is closed.
     pub fn measure(&self, py: Python<'_>, sql: &str, limit_s: Option<f64>) -> PyResult<(u64, f64, f64)> {
         self.run(py, |state| {
             let submitted = clock::now();
@@ -121,7 +122,7 @@ where
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` without the GIL. The session itself checks for Ctrl-C and cancels the statement.
+    /// Runs `work` without the GIL. The session itself checks for Ctrl-C, and cancels the statement if it was pressed.
     fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State<P>) -> Result<T> + Send) -> PyResult<T> {
         let outcome = py.detach(|| work(&mut locked(&self.state)));
         match locked(&self.signalled).take() {

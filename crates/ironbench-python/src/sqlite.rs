@@ -43,11 +43,11 @@ impl SqliteConnection {
         table.rows.into_iter().map(|row| PyTuple::new(py, row)).collect()
     }
 
-    /// Runs `sql` without returning rows to Python. Returns the number of rows, and the instants before the statement
-    /// and after its last row.
+    /// Runs `sql` without returning rows to Python. Returns the number of rows, the instant before the statement, and
+    /// the instant after its last row.
     ///
-    /// Runs in this thread, where the statement itself lets Python check for Ctrl-C. Starting and ending another thread
-    /// would take time between two statements.
+    /// The statement runs in this thread, and lets Python check for Ctrl-C itself. Another thread is not used, because
+    /// starting and ending it would take time between two statements.
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
         let signalled: Arc<Mutex<Option<PyErr>>> = Arc::default();
         let raised = signalled.clone();
@@ -98,7 +98,8 @@ impl SqliteConnection {
         self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `work` in another thread while this one checks for Ctrl-C, which interrupts the statement.
+    /// Runs `work` in another thread. This thread checks for Ctrl-C meanwhile, and interrupts the statement if it was
+    /// pressed.
     fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Session) -> Result<T> + Send) -> PyResult<T> {
         let mut state = self.locked(py);
         let state = &mut *state;

@@ -11,7 +11,7 @@ use crate::errors::raise;
 
 type Row<'py> = (&'static str, u64, usize, Bound<'py, PyBytes>);
 
-/// Splits a file that is passed piece by piece.
+/// Splits a file into statements. The file is passed piece by piece.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct SqlScanner {
     scanner: Mutex<Scanner>,
@@ -26,7 +26,7 @@ impl SqlScanner {
         Ok(Self { scanner: Mutex::new(Scanner::new(known, &merged)) })
     }
 
-    /// Returns the pieces of the text, each with kind, line, offset of the first word, and text.
+    /// Returns the pieces of the text. Each has a kind, a line, the offset of the first word, and a text.
     #[pyo3(signature = (data, last = false))]
     fn feed<'py>(&self, py: Python<'py>, data: &[u8], last: bool) -> Vec<Row<'py>> {
         let pieces = py.detach(|| self.scanner.lock().expect("no thread panics with it").feed(data, last));

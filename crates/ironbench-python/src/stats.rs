@@ -9,7 +9,8 @@ pub fn student_t_above(t: f64, freedom: f64) -> f64 {
     student::above(t, freedom)
 }
 
-/// Returns t with P(T ≤ t) = p of Student's t distribution, or NaN unless 0 < p < 1 and `freedom` is above 0.
+/// Returns the t for which P(T ≤ t) = p in Student's t distribution. Returns NaN if p is not between 0 and 1, or if
+/// `freedom` is not above 0.
 #[pyfunction]
 pub fn student_t_quantile(p: f64, freedom: f64) -> f64 {
     student::quantile(p, freedom)

@@ -5,12 +5,14 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use super::plan::{ALIGNMENT, Pass};
 use ironbench_core::SplitMix64;
 
-/// Devices and file systems that deduplicate or compress use units of 4 KiB or more.
+/// Size of the units that must differ from each other. Devices and file systems that deduplicate or compress work on
+/// units of at least this size.
 const UNIT: usize = 4096;
 
-/// Size from which a block is in huge pages if the kernel grants them, unless the pass requests small pages. A block of
-/// many small pages may have more segments than a device accepts in one request, so the kernel splits it
-/// (`max_segments`, Documentation/ABI/stable/sysfs-block). Also, virtual disks need time for each segment.
+/// Blocks of this size or more are in huge pages if the kernel grants them and the pass does not request small pages. A
+/// block of many small pages may have more segments than a device accepts in one request (`max_segments`,
+/// Documentation/ABI/stable/sysfs-block). The kernel would then split the request. In addition, virtual disks need time
+/// for each segment.
 const LARGE: usize = 128 << 10;
 const LARGE_PAGE: usize = 2 << 20;
 
@@ -27,7 +29,7 @@ pub struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Allocates a buffer. In each 4 KiB the last `zero_percent` are zeros, and the rest is random.
+    /// Allocates a buffer. Of each 4 KiB, the last `zero_percent` percent are zeros, and the rest is random.
     pub fn new(pass: &Pass, random: &mut SplitMix64) -> Self {
         let (bytes, zero_percent) = (pass.block_bytes as usize, pass.zero_percent);
         let large = bytes >= LARGE && !pass.small_pages;

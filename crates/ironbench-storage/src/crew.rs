@@ -1,4 +1,4 @@
-//! The threads of a pass, which prepare, start together, and return their measurements.
+//! The threads of a pass. They prepare, start together, and return their measurements.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -18,7 +18,7 @@ use super::uring::{self, Uring};
 
 /// Interval at which the caller's `poll` is called.
 const POLL: Duration = Duration::from_millis(20);
-/// Number of I/Os between two updates of the progress. Few updates save accesses to shared memory.
+/// The progress is updated once for this many I/Os. Updates are rare, because they access memory that threads share.
 const TOLD: u64 = 64;
 
 /// Progress of a pass, which any thread can read and stop.
@@ -55,7 +55,7 @@ pub struct Shift<'a> {
 }
 
 impl Shift<'_> {
-    /// Whether there is time for more I/Os. `ended` is the number of I/Os since the last call.
+    /// Whether the thread must start more I/Os. `ended` is the number of I/Os that have ended since the last call.
     #[inline]
     pub fn goes_on(&self, now: u64, ended: u64) -> bool {
         let untold = self.untold.get() + ended;
@@ -68,11 +68,11 @@ impl Shift<'_> {
         now < self.deadline && !self.progress.is_stopped() && !self.gate.is_stopped()
     }
 
-    /// Prepares for the sequence to start again at the beginning of the file.
+    /// Is called before the sequence starts again at the beginning of the file.
     #[cold]
     pub fn begun_anew(&self) {
         if self.evict {
-            // If eviction fails, the scan is faster than the device, but nothing else goes wrong.
+            // If eviction fails, the scan reads from memory and is too fast. The pass continues nevertheless.
             let _ = super::blocking::evict(self.file);
         }
     }
@@ -155,8 +155,8 @@ impl Worker {
     }
 }
 
-/// Returns the I/O method. Synced writes and scans through the page cache use ordinary calls of one thread, as
-/// databases do.
+/// Returns the I/O method, and the reason if io_uring is not available. Synced writes and scans through the page cache
+/// use ordinary system calls, like databases.
 fn chosen(pass: &Pass) -> Result<(&'static str, String)> {
     if pass.sync != Sync::None || pass.evict || pass.io == Io::Threads {
         return Ok(("threads", String::new()));

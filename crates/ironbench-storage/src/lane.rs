@@ -1,4 +1,4 @@
-//! The sequence of I/Os in the part of a file that one thread processes.
+//! The I/Os of one thread, in its part of a file.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -15,12 +15,11 @@ pub struct Next {
     pub wraps: bool,
 }
 
-/// Position of the threads that share a sequence.
+/// Position in a sequence of I/Os. Threads can share it.
 #[derive(Debug, Default)]
 pub struct Cursor(AtomicU64);
 
-/// The I/Os of one thread. The threads of a sequential pass start at offsets in the file that are as far apart as
-/// possible.
+/// The I/Os of one thread. In a sequential pass, the threads start at offsets that divide the file into equal parts.
 #[derive(Debug)]
 pub struct Lane<'a> {
     cursor: &'a Cursor,
@@ -75,7 +74,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// Factor that spreads the numbers of streams over all seeds.
+/// Factor that turns consecutive stream numbers into very different seeds.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]

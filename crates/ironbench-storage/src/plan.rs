@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 const MOST_DEPTH: u32 = 1024;
 const MOST_THREADS: u32 = 256;
 const LARGEST_BLOCK: u32 = 64 << 20;
-/// Alignment of I/Os. It is the page size, and a multiple of every logical block size in use, because direct I/O
-/// requires that alignment (open(2)).
+/// Alignment of I/Os. Direct I/O must be aligned to the logical block size of the device (open(2)). The page size is a
+/// multiple of every logical block size in use.
 pub const ALIGNMENT: usize = 4096;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -31,16 +31,16 @@ pub struct Pass {
     pub zero_percent: u32,
     /// Sync operation after each write.
     pub sync: Sync,
-    /// Whether the pass and its time include flushing everything written to stable storage.
+    /// Whether all written data are flushed to stable storage at the end. The time for this is a part of the pass.
     pub sync_at_end: bool,
     /// Whether buffers use ordinary pages, as in most programs.
     pub small_pages: bool,
-    /// Whether the file is evicted from the page cache before each scan, so that the scan finds nothing there.
+    /// Whether the file is evicted from the page cache before each scan, so that the scan reads from the device.
     pub evict: bool,
     pub until: Until,
     pub io: Io,
     pub seed: u64,
-    /// CPUs of the threads; empty for any CPU.
+    /// CPUs on which the threads run. If there are none, they may run on any CPU.
     pub cpus: Vec<usize>,
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Width of the time buckets.
 pub const BUCKET_NS: u64 = 100 * MILLISECOND;
-/// Maximum number of buckets. In a pass of many hours, the last bucket stays open.
+/// Maximum number of buckets. In a pass of many hours, the last bucket also counts everything after it.
 const MOST_BUCKETS: usize = 1_000_000;
 
 /// The measurements of one thread.
@@ -15,7 +15,7 @@ const MOST_BUCKETS: usize = 1_000_000;
 pub struct Recording {
     pub reads: Histogram,
     pub writes: Histogram,
-    /// Number of I/Os that ended in each 100 ms.
+    /// Number of I/Os that ended in each bucket of 100 ms.
     pub buckets: Vec<u64>,
     /// Time from the common start to the thread's last completion.
     pub ended_ns: u64,
@@ -54,7 +54,7 @@ impl Recording {
     }
 }
 
-/// The results of a pass over all threads.
+/// The results of all threads of a pass.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
     /// Time from the common start to the last completion of any thread.
@@ -64,12 +64,12 @@ pub struct Summary {
     pub bytes: u64,
     /// Bytes transferred in each file, in the order of the plan.
     pub file_bytes: Vec<u64>,
-    /// CPU time of the pass's threads, including the kernel's threads that worked for them.
+    /// CPU time of the threads of the pass, including kernel threads that worked for them.
     pub cpu_user_s: f64,
     pub cpu_system_s: f64,
     /// I/O method: `io_uring` or `threads`.
     pub io: &'static str,
-    /// Reason why io_uring was not used; empty if it was used.
+    /// Reason why io_uring is not available. It is empty if io_uring is available or was not requested.
     pub note: String,
     /// Whether the pass was stopped before its end.
     pub stopped: bool,
@@ -80,7 +80,7 @@ pub struct Outcome {
     pub summary: Summary,
     pub reads: Histogram,
     pub writes: Histogram,
-    /// Number of I/Os in each 100 ms.
+    /// Number of I/Os in each bucket of 100 ms.
     pub buckets: Vec<u64>,
 }
 

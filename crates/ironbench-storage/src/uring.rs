@@ -1,10 +1,10 @@
 //! A thread that keeps `depth` I/Os in flight with io_uring.
 //!
-//! A round is one system call. It submits the I/Os that were started since the last round, and waits if there is no
-//! completion. A round handles at most four completions, so that a device that completes many at once always has others
-//! in flight. Buffers and file are registered (io_uring_register(2)), so that the kernel need not pin pages for each
-//! I/O. The clock is read once per round. The time of an I/O is from the round that submitted it to the round that
-//! handled its completion.
+//! Each round is one system call. It submits the I/Os that were started since the last round, and waits if there is no
+//! completion. A round handles at most four completions. Therefore, even if a device completes many I/Os at once,
+//! others are always in flight. Buffers and file are registered (io_uring_register(2)), so that the kernel need not pin
+//! pages for each I/O. The clock is read once per round. The time of an I/O is from the round that submitted it to the
+//! round that handled its completion.
 
 use std::fs;
 use std::io;
@@ -22,9 +22,9 @@ use super::plan::Pass;
 use super::record::Recording;
 use ironbench_core::SplitMix64;
 
-/// Maximum number of completions per round. Without a limit, the disk of a virtual machine completed only 84% to 91% as
-/// many random 4 KiB I/Os as with fio, which replaces each I/O separately. With a limit of four, it completed as many
-/// as with fio, with two thirds of fio's CPU time (`bench/storage.py`).
+/// Maximum number of completions per round. fio replaces each completed I/O separately. Without a limit, the disk of a
+/// virtual machine completed only 84% to 91% as many random 4 KiB I/Os as with fio. With a limit of four, it completed
+/// as many as with fio, and the CPU time was two thirds of fio's (`bench/storage.py`).
 const ROUND: usize = 4;
 
 pub struct Uring {
@@ -41,7 +41,7 @@ struct Slot {
 }
 
 impl Uring {
-    /// Creates the ring of the calling thread, which must also run it.
+    /// Creates the ring of the calling thread. The same thread must call `run`.
     pub fn prepare(pass: &Pass, file: RawFd, stream: u64) -> io::Result<Self> {
         let ring = ring(pass.depth, may_block(file))?;
         ring.submitter().register_files(&[file])?;
@@ -52,8 +52,9 @@ impl Uring {
             .iter_mut()
             .map(|slot| libc::iovec { iov_base: slot.buffer.as_mut_ptr().cast(), iov_len: slot.buffer.len() })
             .collect();
-        // SAFETY: the buffers live as long as the ring, which is dropped first (fields are dropped in order).
-        // If locked memory is limited (RLIMIT_MEMLOCK), the buffers are not registered, which costs a little CPU time.
+        // SAFETY: the buffers live as long as the ring, which is dropped first (fields are dropped in order). If the
+        // limit of locked memory (RLIMIT_MEMLOCK) is too low, the buffers are not registered. This costs a little CPU
+        // time.
         let fixed = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
         Ok(Self { ring, slots, fixed })
     }
@@ -128,7 +129,7 @@ impl Uring {
         entry.user_data(u64::from(number))
     }
 
-    /// Leaks the buffers, because the kernel may still write to them and their completions cannot be awaited.
+    /// Leaks the buffers. The kernel may still write to them, and it is not possible to wait for the completions.
     #[cold]
     fn abandon(self, error: io::Error) -> io::Error {
         std::mem::forget(self.slots);
@@ -136,16 +137,15 @@ impl Uring {
     }
 }
 
-/// Returns why this kernel or its administrator does not permit a ring; None if it does.
+/// Returns why this kernel or its administrator does not permit a ring. Returns None if a ring is permitted.
 pub fn refusal() -> Option<String> {
     ring(1, false).err().map(|error| error.to_string())
 }
 
-/// Creates a ring. Completions are processed only while this thread waits for them (Linux 6.1), except where I/O may
-/// block.
+/// Creates a ring. Completions are processed only when this thread waits for them (Linux 6.1), unless I/O may block.
 ///
-/// Helper threads of the kernel do I/O that may block. With an ordinary ring, they post their completions themselves.
-/// This thread then often finds the next completion without waiting, which saves a sleep each time.
+/// If I/O may block, helper threads of the kernel do it. In an ordinary ring, they post the completions themselves.
+/// This thread then often finds the next completion without waiting, which saves a sleep.
 fn ring(depth: u32, may_block: bool) -> io::Result<IoUring> {
     let entries = depth.next_power_of_two();
     if may_block {
@@ -158,9 +158,9 @@ fn ring(depth: u32, may_block: bool) -> io::Result<IoUring> {
         .or_else(|_| IoUring::builder().build(entries))
 }
 
-/// Returns the CPU time of the kernel's helper threads for this thread's ring, which do I/O that would block.
-/// The helper threads are named after the thread, `iou-wrk-TID` (Linux: io_uring/io-wq.c), and end with the ring.
-/// The time counts as system time.
+/// Returns the CPU time of the kernel's helper threads, which do I/O that would block for this thread's ring. The
+/// helper threads are named after the thread, `iou-wrk-TID` (Linux: io_uring/io-wq.c), and end with the ring. The time
+/// counts as system time.
 fn helpers_cpu() -> Cpu {
     // SAFETY: the call takes no arguments and changes nothing.
     let name = format!("iou-wrk-{}\n", unsafe { libc::gettid() });
@@ -176,7 +176,8 @@ fn helpers_cpu() -> Cpu {
     Cpu { user_ns: 0, system_ns: tasks.flatten().filter_map(ran).sum() }
 }
 
-/// Whether the file system cannot answer without blocking, as on tmpfs (preadv2(2), RWF_NOWAIT).
+/// Whether I/O to this file may block, because its file system does not support I/O without waiting (preadv2(2),
+/// RWF_NOWAIT). An example is tmpfs.
 fn may_block(file: RawFd) -> bool {
     let nothing = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
     // SAFETY: the call reads nothing.

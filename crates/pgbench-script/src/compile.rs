@@ -17,7 +17,7 @@ pub struct Shared {
     pub dialect: Dialect,
     pub symbols: Symbols,
     pub statements: usize,
-    /// Numbers of prepared statements by their text, as in `Sql::statement`.
+    /// Number of the prepared statement for each text, as in `Sql::statement`.
     pub prepared: HashMap<String, usize>,
     /// Variables that a `\set` defines.
     pub set: Vec<Slot>,
@@ -65,9 +65,10 @@ pub fn compile(text: &Text<'_>, number: usize, shared: &mut Shared) -> Result<Co
 /// An open `\if`.
 struct Block {
     offset: usize,
-    /// The condition of the branch, which jumps to the next branch if it is not true; None after `\else`.
+    /// Index of the command that tests the condition of the current branch, and jumps to the next branch if the
+    /// condition is not true. It is None after `\else`.
     condition: Option<usize>,
-    /// Jumps from the ends of branches to `\endif`.
+    /// Indexes of the jumps from the ends of branches to `\endif`.
     exits: Vec<usize>,
 }
 
@@ -76,12 +77,12 @@ struct Compiler<'a> {
     number: usize,
     shared: &'a mut Shared,
     done: Compiled,
-    /// Offset of each command, which the checks at the end need.
+    /// Offset of each command. The checks at the end need it.
     offsets: Vec<usize>,
     blocks: Vec<Block>,
-    /// Number of commands that the user has written. Generated jumps do not count.
+    /// Number of commands so far, without generated jumps.
     written: usize,
-    /// The SQL command just before, to which `\gset` and `\aset` apply.
+    /// The SQL command directly before the current position. `\gset` and `\aset` apply to it.
     last_sql: Option<usize>,
 }
 
@@ -126,7 +127,7 @@ impl Compiler<'_> {
         one_line(sql.pieces.iter().map(piece).collect::<String>().trim_end_matches(';'))
     }
 
-    /// Compiles the meta-command whose backslash is just before `at`. Returns the offset of the next line.
+    /// Compiles the meta-command after the backslash that precedes `at`. Returns the offset of the next line.
     fn meta(&mut self, at: usize) -> Result<usize, Fault> {
         let text = self.text.text;
         let name = match meta::word(text, at) {

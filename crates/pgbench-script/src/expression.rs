@@ -37,8 +37,8 @@ pub struct Debug {
     pub argument: Expression,
 }
 
-/// A reason why an expression has no value, in pgbench's words. It is a single pointer, so that a result is returned in
-/// registers.
+/// The reason why an expression could not be evaluated, in pgbench's words. It is a single pointer, so that a `Result`
+/// with it is returned in registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvalError(Box<Box<str>>);
 
@@ -115,7 +115,7 @@ fn connect(
     Ok(Value::Boolean(!decisive))
 }
 
-/// Evaluates an operand. Most operands are constants or variables, for which this saves a call.
+/// Evaluates an operand. Most operands are constants or variables, so they are handled here without another call.
 #[inline(always)]
 fn operand(expression: &Expression, variables: &mut Variables, random: &mut Random) -> Result<Value, EvalError> {
     match expression {

@@ -68,12 +68,12 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Function {
-    /// Whether the last argument is optional, with the default `:default_seed`.
+    /// Whether the last argument is an optional seed. Its default is `:default_seed`.
     pub fn is_seeded(self) -> bool {
         matches!(self, Function::HashFnv1a | Function::HashMurmur2 | Function::Permute)
     }
 
-    /// Whether the function returns the same result for the same arguments and has no other effect.
+    /// Whether the function always returns the same result for the same arguments, and has no other effect.
     pub fn is_pure(self) -> bool {
         use Function::*;
         !matches!(self, Debug | Random | RandomExponential | RandomGaussian | RandomZipfian)
@@ -117,14 +117,14 @@ pub fn call(function: Function, arguments: &[Value], random: &mut Random) -> Res
     })
 }
 
-/// Returns the least or greatest argument, as a double if any argument is one.
+/// Returns the least or the greatest argument. If an argument is a double, the result is a double.
 fn extreme(arguments: &[Value], greatest: bool) -> Result<Value, EvalError> {
     if arguments.iter().any(|value| matches!(value, Value::Double(_))) {
         let mut best = arguments[0].to_double()?;
         for next in &arguments[1..] {
             let next = next.to_double()?;
-            // The operands are compared in the same order as in pgbench's C macros, because comparisons with NaN are
-            // false.
+            // Comparisons with NaN are false, so the order of the operands matters. It is the same as in pgbench's C
+            // macros.
             let keep = if greatest { best > next } else { best < next };
             best = if keep { best } else { next };
         }

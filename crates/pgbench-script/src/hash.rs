@@ -1,6 +1,6 @@
 //! pgbench's hash functions over one 64-bit integer.
 
-/// Computes FNV-1a (Fowler, Noll, Vo) over the eight bytes of `value`, lowest first.
+/// Computes FNV-1a (Fowler, Noll, Vo) of the eight bytes of `value`, starting with the lowest.
 pub fn fnv1a(value: i64, seed: i64) -> i64 {
     let start = 0xcbf2_9ce4_8422_2325 ^ seed as u64;
     let hash = value
@@ -10,7 +10,7 @@ pub fn fnv1a(value: i64, seed: i64) -> i64 {
     hash as i64
 }
 
-/// Computes MurmurHash2 (Appleby), in its 64-bit version, of one eight-byte block.
+/// Computes the 64-bit version of MurmurHash2 (Appleby) of the eight bytes of `value`.
 pub fn murmur2(value: i64, seed: i64) -> i64 {
     const MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
     const ROTATION: u32 = 47;

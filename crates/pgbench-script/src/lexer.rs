@@ -1,4 +1,4 @@
-//! Splits expressions into tokens. An expression is the text after `\set NAME`, `\if` and `\elif` up to the end of the
+//! Splits expressions into tokens. An expression is the text between `\set NAME`, `\if` or `\elif` and the end of the
 //! line.
 
 use super::locate::Fault;
@@ -26,7 +26,7 @@ pub struct Spanned<'a> {
 }
 
 const KEYWORDS: [&str; 11] = ["and", "or", "not", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];
-/// Operators, with longer ones first.
+/// Operators. Longer ones come first, so that `<=` is not read as `<`.
 const OPERATORS: [&str; 21] =
     ["<>", "!=", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%", "=", "<", ">", "|", "&", "#", "~", "(", ")", ","];
 
@@ -43,7 +43,7 @@ pub fn is_variable_name(name: &str) -> bool {
     name.bytes().next().is_some_and(begins_name) && name.bytes().all(continues_name)
 }
 
-/// Returns where the blanks and continued lines (backslash, newline) at `at` end.
+/// Skips blanks at `at`, and line breaks after a backslash. Returns the offset after them.
 pub fn skip_blanks(text: &str, mut at: usize) -> usize {
     let bytes = text.as_bytes();
     loop {
@@ -58,7 +58,7 @@ pub fn skip_blanks(text: &str, mut at: usize) -> usize {
     }
 }
 
-/// Returns where the next line begins if a backslash at `at` continues the line.
+/// Returns where the next line begins, if the backslash at `at` continues the line. Otherwise returns None.
 pub fn continuation(text: &str, at: usize) -> Option<usize> {
     let rest = &text[at..];
     ["\\\n", "\\\r\n"].into_iter().find(|mark| rest.starts_with(mark)).map(|mark| at + mark.len())

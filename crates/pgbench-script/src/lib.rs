@@ -1,8 +1,8 @@
 //! pgbench's script language, compiled once and evaluated per transaction, without a database.
 //!
-//! [`Program::compile`] parses scripts and rejects, with line, column and caret, what pgbench would reject at run time.
-//! A client steps through the [`Command`]s of a script. Expressions are evaluated by [`evaluate`] with the client's
-//! [`Variables`] and [`Random`]. An [`Sql`] is sent as text with `$n` and parameters, or as text with values.
+//! [`Program::compile`] parses scripts. It rejects what pgbench would reject only at run time, and shows line, column
+//! and a caret. A client steps through the [`Command`]s of a script. Expressions are evaluated by [`evaluate`] with the
+//! client's [`Variables`] and [`Random`]. An [`Sql`] is sent as text with `$n` and parameters, or as text with values.
 //!
 //! ```
 //! use pgbench_script::{Automatic, Program, Seeds, Source, Variables};
@@ -19,8 +19,8 @@
 //! # Ok::<(), pgbench_script::Error>(())
 //! ```
 //!
-//! Expressions, functions, random distributions and their sequences are the same as in PostgreSQL 18's pgbench. With
-//! one client and the same seed, both send the same statements. `\shell` and `\setshell` are rejected.
+//! Expressions, functions, random distributions and the sequences of random numbers are the same as in PostgreSQL 18's
+//! pgbench. With one client and the same seed, both send the same statements. `\shell` and `\setshell` are rejected.
 //!
 //! Language reference: PostgreSQL 18 documentation, pgbench, "Custom Scripts".
 
@@ -162,7 +162,7 @@ pub struct Program {
     pub total_weight: u64,
     /// Number of SQL commands in all scripts. Every `Sql::id` is below it.
     pub statements: usize,
-    /// Whether `-D`, `\set` or the tool itself defines the variable anywhere, by slot.
+    /// For each slot, whether the variable is defined anywhere: by `-D`, by `\set`, or by the tool itself.
     defined: Vec<bool>,
     /// Warnings about possible mistakes in the scripts.
     pub cautions: Vec<Caution>,
@@ -194,7 +194,7 @@ pub struct Script {
 pub struct Place {
     /// Line of the script, from 1.
     pub line: u32,
-    /// Number of the command, from 1, as the author counts them.
+    /// Number of the command in the script as written, from 1.
     pub command: u32,
     /// The command as written, on one line and without comments.
     pub text: String,
@@ -235,13 +235,13 @@ pub enum Operand {
     Variable(Slot),
 }
 
-/// A SQL command in both forms: as text with `$n` and parameters, and in pieces for the simple protocol.
+/// A SQL command in two forms: as text with `$n` and parameters, and as pieces for the simple protocol.
 #[derive(Debug, Default)]
 pub struct Sql {
     /// Number of the command, which is unique in the program.
     pub id: usize,
-    /// Number of the prepared statement, which is the `id` of the first command with the same text. A command whose
-    /// rows are stored has its own statement.
+    /// Number of the prepared statement. Commands with the same text share one, whose number is the `id` of the first
+    /// of them. A command whose rows are stored does not share its statement.
     pub statement: usize,
     /// Text with `$1`, `$2`, … for the extended and prepared protocols.
     pub text: String,
@@ -251,7 +251,8 @@ pub struct Sql {
     /// Text split at its variables, for the simple protocol. An undefined variable stays as written.
     pub pieces: Vec<Piece>,
     pub gather: Gather,
-    /// Whether the command consists of several statements joined by `\;`, which only the simple protocol can run.
+    /// Whether the command consists of several statements joined by `\;`. Only the simple protocol can run such a
+    /// command.
     pub combined: bool,
     /// Variables inside quotes. The simple protocol replaces them. In other protocols they are part of the quoted text.
     pub quoted: Vec<Slot>,
@@ -269,8 +270,10 @@ pub enum Piece {
 pub enum Gather {
     #[default]
     Discard,
-    /// The meta-command `\gset [prefix]`, for exactly one row, whose columns become variables.
+    /// The meta-command `\gset [prefix]`. The command must return exactly one row. The columns of the row become
+    /// variables.
     Gset { prefix: String },
-    /// The meta-command `\aset [prefix]`, for the last row, if any, of every statement in a combined query.
+    /// The meta-command `\aset [prefix]`. For every statement in a combined query that returns rows, the columns of its
+    /// last row become variables.
     Aset { prefix: String },
 }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 
-/// An error at a byte offset of the text, before the file of the text is known.
+/// An error at a byte offset of the text. The name of the file is added later.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     pub offset: usize,
@@ -45,7 +45,7 @@ impl<'a> Text<'a> {
         let start = self.line_starts[line as usize - 1];
         let end = self.text[start..].find('\n').map_or(self.text.len(), |length| start + length);
         let shown = self.text[start..end].trim_end();
-        // A fault at the end of a line is shown after the line's last character.
+        // If the fault is in the white space at the end of a line, the caret is after the last other character.
         let before = self.text.get(start..fault.offset.min(start + shown.len())).unwrap_or_default();
         let column = before.chars().count() + 1;
         let (cut, shown) = window(shown, before.len());
@@ -67,7 +67,8 @@ fn window(line: &str, offset: usize) -> (usize, &str) {
     (from, &line[from..boundary(from + WIDTH)])
 }
 
-/// Returns a hint with the known name most similar to `name`, or with all known names if none is similar.
+/// Returns a hint with the known name that is most similar to `name`. If no name is similar, the hint contains all
+/// known names.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let name = name.to_lowercase();
     let mut known: Vec<&str> = known.collect();

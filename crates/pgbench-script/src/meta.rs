@@ -46,8 +46,8 @@ impl Word<'_> {
     }
 }
 
-/// Returns the word at or after `at` on the same (continued) line. If there is no word, returns the offset of the
-/// line's end as an error.
+/// Returns the next word at or after `at` in the same line, including its continuations. If there is no word, returns
+/// the offset of the end of the line as an error.
 pub fn word(text: &str, at: usize) -> Result<Word<'_>, usize> {
     let start = skip_blanks(text, at);
     let bytes = text.as_bytes();
@@ -61,7 +61,7 @@ pub fn word(text: &str, at: usize) -> Result<Word<'_>, usize> {
     if start == end { Err(start) } else { Ok(Word { text: &text[start..end], offset: start }) }
 }
 
-/// Returns all words after `at`, and the offset of the line's end.
+/// Returns all words after `at` in the line, and the offset of the end of the line.
 pub fn words(text: &str, mut at: usize) -> (Vec<Word<'_>>, usize) {
     let mut found = Vec::new();
     loop {

@@ -3,7 +3,8 @@
 use super::Value;
 use std::io::Write;
 
-/// Number of significant digits that every double keeps (C's DBL_DIG), with which pgbench prints doubles.
+/// Number of significant digits with which pgbench prints doubles. It is C's DBL_DIG, the number of decimal digits that
+/// a double can always represent.
 const DOUBLE_DIGITS: usize = 15;
 
 pub fn write_value(value: Value, out: &mut Vec<u8>) {
@@ -39,8 +40,8 @@ pub fn write_integer(value: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[start..]);
 }
 
-/// Writes a double like C's `%.15g`, in the shorter of fixed and scientific notation, without trailing zeros. Infinity
-/// and NaN have PostgreSQL's names.
+/// Writes a double like C's `%.15g`. This is fixed or scientific notation, whichever is shorter, without trailing
+/// zeros. Infinity and NaN have PostgreSQL's names.
 pub fn write_double(value: f64, out: &mut Vec<u8>) {
     if value.is_nan() {
         out.extend_from_slice(b"NaN");
@@ -101,7 +102,7 @@ pub fn parse_value(text: &str) -> Option<Value> {
     if text.is_empty() {
         return None;
     }
-    // A prefix of one of the words stands for the word, except `o`, which is a prefix of both `on` and `off`.
+    // A word may be abbreviated. Only `o` is not accepted, because it could mean `on` or `off`.
     let begins = |word: &str| word.get(..text.len()).is_some_and(|start| start.eq_ignore_ascii_case(text));
     if text.eq_ignore_ascii_case("null") {
         Some(Value::Null)

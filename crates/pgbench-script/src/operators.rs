@@ -22,7 +22,7 @@ pub enum Operator {
 }
 
 impl Value {
-    /// Whether `\if` and `CASE WHEN` treat the value as true, which is true itself or any non-zero number.
+    /// Whether `\if` and `CASE WHEN` treat the value as true. Such values are true itself and all numbers except 0.
     #[inline]
     pub fn is_true(self) -> bool {
         match self {
@@ -76,7 +76,8 @@ fn cannot_coerce(value: Value, wanted: &str) -> EvalError {
 
 /// Rounds to the nearest integer, and halves to the even one, like C's `rint`.
 fn round_to_integer(double: f64) -> Result<i64, EvalError> {
-    // The range is half-open because -2^63 is a double and 2^63 - 1 is not.
+    // The comparison with the upper limit is strict, because the double closest to 2^63 - 1 is 2^63, which is out of
+    // range.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     let rounded = double.round_ties_even();
     if (-LIMIT..LIMIT).contains(&rounded) {
@@ -115,7 +116,7 @@ fn on_integers(operator: Operator, left: i64, right: i64) -> Result<Value, EvalE
         BitAnd => Ok(left & right),
         BitOr => Ok(left | right),
         BitXor => Ok(left ^ right),
-        // A shift uses only the lowest six bits of its distance, like the processor's instruction.
+        // As in the processor's instruction, only the lowest six bits of the right operand count.
         ShiftLeft => Ok(left.wrapping_shl(right as u32)),
         ShiftRight => Ok(left.wrapping_shr(right as u32)),
         Equal => return Ok(Value::Boolean(left == right)),

@@ -20,8 +20,8 @@ const SUM: u8 = 7;
 const PRODUCT: u8 = 8;
 const SIGN: u8 = 9;
 
-/// Maximum height of an expression. Evaluation and parsing recurse, and this limits both to well below the smallest
-/// thread stack.
+/// Maximum height of an expression. Evaluation and parsing recurse, and with this limit both need much less than the
+/// smallest thread stack.
 const HIGHEST: usize = 300;
 
 /// The state of the script that an expression uses and extends.
@@ -40,7 +40,7 @@ pub struct Context<'a> {
 pub struct Read {
     pub slot: Slot,
     pub offset: usize,
-    /// Whether every run of the script reads the variable, because it is not inside `\if`, `and`, `or`, or `when`.
+    /// Whether every run of the script reads the variable. This is not the case inside `\if`, `and`, `or` and `when`.
     pub certain: bool,
 }
 
@@ -67,7 +67,7 @@ struct Parser<'a> {
     tokens: Vec<Spanned<'a>>,
     next: usize,
     depth: usize,
-    /// Number of enclosing parts of the expression that are evaluated only if needed.
+    /// Number of enclosing parts of the expression that may be skipped in the evaluation.
     lazy: usize,
     context: Context<'a>,
     /// An empty set of variables, for evaluating constants.
@@ -76,8 +76,8 @@ struct Parser<'a> {
 
 enum Infix {
     Operator(Operator, u8),
-    /// An operator whose operands are swapped: `a > b` is evaluated as `b < a`, with `b` first. pgbench evaluates the
-    /// operands in this order, which matters if both draw random numbers.
+    /// An operator whose operands are swapped. For example, `a > b` is evaluated as `b < a`, so `b` is evaluated first.
+    /// pgbench uses the same order. The order matters if both operands draw random numbers.
     Swapped(Operator, u8),
     And,
     Or,
@@ -257,7 +257,8 @@ impl<'a> Parser<'a> {
                 self.join(zero, operand, found.offset, |operands| Expression::Binary(Operator::Subtract, operands))
             }
             Token::Symbol("~") => {
-                // Unlike a minus sign, `~` applies to everything that binds more tightly than the bitwise operators.
+                // The operand of `~` extends further than the operand of a minus sign. It includes all operators that
+                // bind more tightly than the bitwise ones.
                 let operand = self.expression(BITWISE + 1)?;
                 let ones = constant(Value::Integer(-1));
                 self.join(ones, operand, found.offset, |operands| Expression::Binary(Operator::BitXor, operands))
@@ -292,7 +293,7 @@ impl<'a> Parser<'a> {
         let mut branches = Vec::new();
         let mut height = 0;
         while self.take_symbol("when") {
-            // The first condition is always evaluated; the others only if all earlier ones are false.
+            // The first condition is always evaluated. The others are evaluated only if all earlier ones are false.
             let condition =
                 if branches.is_empty() { self.expression(0) } else { self.lazily(|parser| parser.expression(0)) }?;
             self.expect("then")?;
@@ -377,8 +378,8 @@ impl<'a> Parser<'a> {
         self.made(Node { expression: make(Box::new([left.expression, right.expression])), height, constant }, offset)
     }
 
-    /// Evaluates a constant. If the evaluation fails (`1 / 0`), the expression stays, because it must fail only if a
-    /// transaction reaches it.
+    /// Replaces a constant expression by its value. If the evaluation fails, as for `1 / 0`, the expression is kept. It
+    /// then fails only if a transaction reaches it.
     fn made(&mut self, node: Node, offset: usize) -> Result<Node, Fault> {
         if node.height > HIGHEST {
             return Err(too_deep(offset));

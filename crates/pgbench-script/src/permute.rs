@@ -6,9 +6,9 @@ const ROUNDS: usize = 6;
 
 /// Returns the image of `value` (modulo `size`, as unsigned) under the permutation of `0..size` that `seed` chooses.
 ///
-/// There are six rounds. A round applies a random odd multiplication, exclusive or and rotation to the lower and then
-/// the upper 2^k values, and adds a random offset. The number 2^k is the largest power of two not above `size`. Every
-/// step is invertible.
+/// There are six rounds. A round first changes the lower 2^k values and then the upper 2^k values, by a random odd
+/// multiplication, exclusive or and rotation. Then it adds a random offset. The number 2^k is the largest power of two
+/// that is not above `size`. Every step is invertible.
 pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     if size < 2 {
         return 0;
@@ -26,7 +26,7 @@ pub fn permute(value: i64, size: i64, seed: i64) -> i64 {
     value as i64
 }
 
-/// Scrambles `value` unless it is above `mask`. Draws two random numbers in either case.
+/// Scrambles `value`, but returns it unchanged if it is above `mask`. Draws two random numbers in both cases.
 fn scramble(value: u64, mask: u64, width: u32, random: &mut Random) -> u64 {
     let multiplier = (random.next_u64() & mask) | 1;
     let addend = random.next_u64() & mask;

@@ -3,7 +3,8 @@
 use super::locate::Fault;
 use super::{Command, Gather};
 
-/// Whether paths reach a command with an open pipeline, without one, or both.
+/// Whether there are paths that reach a command with an open pipeline, and whether there are paths that reach it
+/// without one.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reached {
     open: bool,

@@ -131,7 +131,7 @@ impl Program {
     }
 }
 
-/// Rejects expressions that are evaluated in every run of the script and read a variable without a definition.
+/// Rejects a script if every run of it evaluates an expression with a variable that is never defined.
 fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::result::Result<(), Fault> {
     let undefined = |read: &&Read| read.certain && shared.never_given(read.slot, defined);
     let Some(Read { slot, offset, .. }) = script.read.iter().find(undefined) else { return Ok(()) };
@@ -140,8 +140,7 @@ fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::resu
         .hint(format!("{}; define it with \\set before, or with -D {name}=VALUE", shared.nearest(name, defined))))
 }
 
-/// Finds undefined variables that may be a mistake. They are in SQL, or in a part of an expression that need not be
-/// evaluated.
+/// Finds undefined variables that may be a mistake. They are in SQL, or in a part of an expression that some runs skip.
 fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]) -> Vec<Caution> {
     let mut found = Vec::new();
     for (text, script) in compiled {
@@ -164,7 +163,7 @@ fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]
 }
 
 impl Shared {
-    /// Whether neither `-D`, `\set` nor columns of `\gset` can define the variable.
+    /// Whether the variable cannot be defined by `-D`, by `\set`, or by a column of `\gset` or `\aset`.
     fn never_given(&self, slot: Slot, defined: &[bool]) -> bool {
         let name = self.symbols.name(slot);
         !defined[slot] && !self.prefixes.iter().any(|prefix| name.starts_with(prefix))
@@ -177,8 +176,8 @@ impl Shared {
 }
 
 impl Caution {
-    /// Formats the caution as a message. The effect of the mistake depends on whether the protocol is `simple` or has
-    /// parameters.
+    /// Formats the caution as a message. `simple` says whether the simple protocol is used, because the effect of the
+    /// mistake depends on it.
     pub fn words(&self, simple: bool) -> String {
         let Self { subject, name, in_sql, hint } = self;
         let fate = match (in_sql, simple) {

@@ -18,7 +18,8 @@ impl Program {
         Ok(())
     }
 
-    /// Rejects scripts that an embedded library cannot run. It has no pipelines, and takes parameters like a server.
+    /// Rejects scripts that an embedded library cannot run. Such a library has no pipelines, and the same parameters as
+    /// a server.
     pub fn check_library(&self) -> Result<()> {
         for script in &self.scripts {
             for command in &script.commands {

@@ -6,15 +6,15 @@
 
 use std::f64::consts::PI;
 
-/// A stream of random numbers. Every client has its own stream, so that a trial is reproducible whatever the
-/// interleaving.
+/// A stream of random numbers. Every client has its own stream, so that a trial is reproducible however the clients
+/// interleave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Random {
     low: u64,
     high: u64,
 }
 
-/// Number of random bits in a fraction. It is the number of bits that a double has after the binary point in [1, 2).
+/// Number of random bits in a fraction. A double in [1, 2) has this many bits after the binary point.
 const FRACTION_BITS: u32 = 52;
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
         let mut seeds = SplitMix64::new(seed);
         let (low, high) = (seeds.next_u64(), seeds.next_u64());
         if low == 0 && high == 0 {
-            // Zero is the only state that the generator cannot leave; PostgreSQL replaces it with these constants.
+            // The generator could never leave the state zero. PostgreSQL replaces it with these constants.
             return Self { low: 0x5851_F42D_4C95_7F2D, high: 0x1405_7B7E_F767_814F };
         }
         Self { low, high }
@@ -38,7 +38,7 @@ impl Random {
         value
     }
 
-    /// Draws uniformly from `0..=limit`, without bias, by rejection.
+    /// Draws uniformly from `0..=limit`. Rejection makes it unbiased.
     #[inline]
     pub fn up_to(&mut self, limit: u64) -> u64 {
         if limit == 0 {
@@ -112,14 +112,15 @@ impl Random {
     }
 }
 
-/// Maps `fraction` in [0, 1) to an integer in `min..=max`, even if the product rounds up to the size of the range.
+/// Maps `fraction` in [0, 1) to an integer. The result is in `min..=max` even if the product rounds up to the size of
+/// the range.
 fn stretch(min: i64, max: i64, fraction: f64) -> i64 {
     let size = max - min + 1;
     min + ((size as f64 * fraction) as i64).min(size - 1)
 }
 
 /// The generator SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014). Any
-/// seed is good, because streams with consecutive seeds are independent.
+/// seed may be used, because even consecutive seeds give independent streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SplitMix64(u64);
 
@@ -141,7 +142,7 @@ impl SplitMix64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Returns the hash of a value, which is the output function of the generator.
+    /// Returns the hash of a value. It is computed by the output function of the generator.
     #[inline]
     pub fn mixed(value: u64) -> u64 {
         let mixed = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -150,9 +151,9 @@ impl SplitMix64 {
     }
 }
 
-/// Seeds of a trial, drawn from its single seed in the order in which pgbench draws them with as many threads as
-/// clients. The seeds of the clients' functions come first, then `:default_seed`. Then follow, for each thread, the
-/// seed for choosing scripts and the seeds of two streams that are not used here.
+/// Seeds of a trial, drawn from the trial's seed. The order is that of pgbench with one thread per client. First come
+/// the seeds of the clients' functions, then `:default_seed`. For each thread, the seed for choosing scripts follows,
+/// and the seeds of two streams that are not used here.
 #[derive(Debug, Clone)]
 pub struct Seeds {
     clients: Vec<u64>,
@@ -175,12 +176,12 @@ impl Seeds {
         Self { choices: choices.collect(), clients: functions, default_seed }
     }
 
-    /// Returns the stream of this client's random functions.
+    /// Returns the stream for the random functions of this client.
     pub fn client(&self, client: usize) -> Random {
         Random::new(self.clients[client])
     }
 
-    /// Returns the stream with which this client chooses scripts.
+    /// Returns the stream for this client's choice of scripts.
     pub fn choice(&self, client: usize) -> Random {
         Random::new(self.choices[client])
     }

@@ -16,9 +16,9 @@ pub struct RawSql {
     pub text: String,
     /// Offset in the script at which the text begins.
     pub offset: usize,
-    /// Ranges of `text` that are quoted (including the quotes) or comments.
+    /// Ranges of `text` that are comments or quoted texts, including their quotes.
     pub protected: Vec<Protected>,
-    /// Number of statements in the text, which are joined by `\;`.
+    /// Number of statements in the text. If there are several, they are joined by `\;`.
     pub statements: usize,
 }
 
@@ -52,7 +52,7 @@ impl Dialect {
         let dashes = rest.starts_with(b"--");
         match self {
             Self::Postgres => dashes,
-            // In MySQL, `5--1` is 6, because `--` starts a comment only before a space.
+            // In MySQL, `--` starts a comment only if white space follows, so `5--1` is 6.
             Self::Mysql(_) => {
                 let blank = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control();
                 rest.starts_with(b"#") || dashes && rest.get(2).is_none_or(blank)
@@ -60,8 +60,8 @@ impl Dialect {
         }
     }
 
-    /// Returns the length of the opening of a comment whose text the server executes; 0 if there is no such opening.
-    /// Such openings are `/*!` and, only for MariaDB, `/*M!`, with a version.
+    /// Returns the length of the opening of a comment whose text the server executes. The opening is `/*!`, or `/*M!`
+    /// for MariaDB only, and may continue with a version. Returns 0 if there is no such opening.
     fn executed_opening(self, rest: &[u8]) -> usize {
         let opening = [&b"/*!"[..], b"/*M!"].into_iter().find(|opening| rest.starts_with(opening));
         let Some(opening) = opening.filter(|_| self.is_mysql()) else { return 0 };
@@ -83,8 +83,8 @@ impl<'a> Scanner<'a> {
         self.at = command.at;
         let ends_at = command.at - usize::from(stop == Stop::Backslash);
         let raw = command.finish(ends_at);
-        // A comment by itself is skipped, because it is not worth a round trip. A semicolon by itself is an empty
-        // query, which users may want to measure.
+        // A comment alone is skipped, because it is not worth a round trip. A semicolon alone is not skipped, because
+        // it is an empty query, which users may want to measure.
         let wanted = stop == Stop::Semicolon || raw.statements > 0;
         Ok((wanted.then_some(raw), stop))
     }
@@ -184,8 +184,8 @@ impl<'a> Command<'a> {
         Ok(Stop::EndOfText)
     }
 
-    /// In psql, `:{?name}` tests whether a variable is defined. In pgbench, psql's lexer has no access to variables, so
-    /// the result is FALSE for every name.
+    /// Processes a colon. In psql, `:{?name}` tests whether a variable is defined. pgbench uses psql's lexer without
+    /// access to variables, so the result is always FALSE.
     fn colon(&mut self) {
         let name = self.run_from(self.at + 3, continues_name);
         if self.bytes[self.at..].starts_with(b":{?") && name > self.at + 3 && self.bytes.get(name) == Some(&b'}') {
@@ -250,16 +250,16 @@ impl<'a> Command<'a> {
         self.at + self.bytes[self.at..].iter().take_while(|byte| belongs(**byte)).count()
     }
 
-    /// Continues at `end` and marks the text before it as protected. The marked offsets refer to the output text.
+    /// Marks the text from here to `end` as protected, and continues at `end`. The marked range refers to the output
+    /// text.
     fn protect(&mut self, end: usize, comment: bool) {
         let shift = |offset: usize| self.out.len() + offset - self.copied;
         self.protected.push(Protected { range: shift(self.at)..shift(end), comment });
         self.at = end;
     }
 
-    /// Skips a quoted string or name.
-    /// A doubled quote ends one quotation and immediately starts the next, which has the same effect here.
-    /// In MySQL's strings a backslash is an escape, unless `sql_mode` says otherwise.
+    /// Skips a quoted string or name. A doubled quote is treated as the end of one text and the start of another, which
+    /// makes no difference here. In MySQL, a backslash in a string is an escape, unless `sql_mode` says otherwise.
     fn quoted(&mut self, quote: u8) -> Result<(), Fault> {
         let (is_name, escapes) = match self.dialect {
             Dialect::Postgres => (quote == b'"', false),
@@ -281,7 +281,7 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
-    /// Skips `E'…'`, in which a backslash is an escape. Parts that continue on following lines are skipped too.
+    /// Skips `E'…'`, in which a backslash is an escape. Also skips further parts of the string on the following lines.
     fn escape_quoted(&mut self) -> Result<(), Fault> {
         let mut at = self.at + 1;
         loop {
@@ -351,7 +351,7 @@ impl<'a> Command<'a> {
 /// The body of `CREATE [OR REPLACE] FUNCTION|PROCEDURE … BEGIN ATOMIC … END`. Semicolons in it do not end the command.
 #[derive(Default)]
 struct Body {
-    /// Initials of the statement's first identifiers, up to the first one that is not one of the five keywords.
+    /// Initials of the statement's first words. They end before the first word that is not one of the five keywords.
     identifiers: Vec<u8>,
     depth: usize,
 }
@@ -388,7 +388,8 @@ fn line_end(bytes: &[u8], from: usize) -> usize {
     bytes[from..].iter().position(|byte| matches!(byte, b'\n' | b'\r')).map_or(bytes.len(), |length| from + length)
 }
 
-/// Returns the offset after the opening quote of a continuation. Quoted strings separated by a newline are one string.
+/// If another part of a string follows, returns the offset after its opening quote. In SQL, quoted strings that are
+/// separated by a newline are parts of one string.
 fn continued_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
     if bytes.get(at) == Some(&b'\'') {
         return Some(at + 1);

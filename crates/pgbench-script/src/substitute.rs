@@ -14,8 +14,9 @@ pub struct Substituted {
     pub quoted: Vec<Slot>,
 }
 
-/// Splits the text at its variables. The simple form replaces them everywhere, like pgbench. The form with `$n` leaves
-/// quotes and comments unchanged, because a server accepts no parameter there. In pgbench, such a command fails.
+/// Splits the text at its variables. In the simple form, variables are replaced everywhere, as in pgbench. In the form
+/// with `$n`, quotes and comments stay unchanged, because a server accepts no parameters inside them. pgbench replaces
+/// them there too, so such a command fails in pgbench.
 pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
     let text = &raw.text;
     let mut out = Substituted::default();
@@ -25,7 +26,7 @@ pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
     let mut at = 0;
     while let Some(colon) = text[at..].find(':').map(|length| at + length) {
         let Some(length) = name_length(&text.as_bytes()[colon + 1..]) else {
-            // Several colons, as in `a::int`, are not a variable.
+            // Several colons, as in `a::int`, do not start a variable.
             at = colon + text[colon..].bytes().take_while(|byte| *byte == b':').count();
             continue;
         };
@@ -74,8 +75,8 @@ impl Sql {
     }
 }
 
-/// Returns the length of the variable name at the start of `bytes`.
-/// A name does not start with a digit, so `12:30` and `a[1:2]` contain no variables.
+/// Returns the length of the variable name at the start of `bytes`. A name cannot start with a digit. Therefore `12:30`
+/// and `a[1:2]` contain no variables.
 fn name_length(bytes: &[u8]) -> Option<usize> {
     begins_name(*bytes.first()?).then(|| bytes.iter().take_while(|byte| continues_name(**byte)).count())
 }

@@ -1,5 +1,5 @@
-//! Tests scripts through the public interface: how they compile, which of them are rejected, and that none makes the
-//! library panic.
+//! Tests scripts through the public interface. The tests check how scripts compile, which of them are rejected, and
+//! that no script makes the library panic.
 
 use super::*;
 use proptest::prelude::*;
@@ -400,8 +400,8 @@ fn sql_mode_decides_what_a_backslash_means_between_quotes() {
     }
 }
 
-/// Compiles a script for MySQL. Returns its SQL commands as sent, and how many variables each has outside and inside
-/// quotes.
+/// Compiles a script for MySQL. Returns each SQL command as it is sent, its number of variables outside quotes, and its
+/// number of variables inside quotes.
 fn mysql(text: &str) -> Vec<(String, usize, usize)> {
     let program = Program::compile_for(Dialect::Mysql(SqlMode::default()), &[source("test.sql", text, 1)], &[]);
     let program = program.unwrap_or_else(|error| panic!("{error}"));

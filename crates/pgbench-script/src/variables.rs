@@ -5,12 +5,12 @@ use super::{EvalError, Operand, Piece, Program, Slot, Symbols, Value};
 use std::io::Write;
 use std::sync::Arc;
 
-/// The variables that every client has without a definition. `-D` overrides each of them.
+/// The variables that every client has without a definition. They can be overridden by `-D`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Automatic {
     /// Number of the client, from 0.
     pub client_id: i64,
-    /// Seed of `hash` and `permute` if a script gives none, as in `Seeds::default_seed`.
+    /// Seed of `hash` and `permute` if a script gives none. It comes from `Seeds::default_seed`.
     pub default_seed: i64,
     /// Seed of the trial.
     pub random_seed: i64,
@@ -22,7 +22,7 @@ pub struct Automatic {
 pub(super) const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
 pub(super) const DEFAULT_SEED: Slot = 1;
 
-/// Whether `-D` sets `:default_seed`, so that none is drawn.
+/// Whether `-D` sets `:default_seed`. If so, no seed is drawn for it.
 pub fn gives_default_seed(variables: &[(String, String)]) -> bool {
     variables.iter().any(|(name, _)| name == AUTOMATIC[DEFAULT_SEED])
 }
@@ -33,13 +33,13 @@ enum State {
     Undefined,
     /// The value was computed. Its text is generated when needed.
     Value,
-    /// The variable was given as text, and has not been needed as a value.
+    /// The variable was given as text, and has not been parsed as a value.
     Text,
     /// The variable was given as text, and has been parsed as a value.
     Both,
 }
 
-/// A variable. The memory of its text is kept when it gets a value, and reused for the next text.
+/// A variable. When it gets a value instead of a text, the memory of the text is kept for the next text.
 #[derive(Debug)]
 struct Held {
     state: State,
@@ -71,7 +71,7 @@ impl Clone for Held {
     }
 }
 
-/// The content of a variable, which was computed or given as text by the user or the server.
+/// The content of a variable. It was computed, or given as text by the user or the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Given<'a> {
     Value(Value),
@@ -93,8 +93,8 @@ impl Clone for Variables {
         Self { symbols: Arc::clone(symbols), held: held.clone(), collected: collected.clone() }
     }
 
-    /// Copies the variables without allocating memory, unless there is text. The drive loop saves variables before each
-    /// transaction that it may retry.
+    /// Copies the variables. Memory is allocated only for texts. The drive loop saves variables before each transaction
+    /// that it may retry.
     fn clone_from(&mut self, source: &Self) {
         let Self { symbols, held, collected } = source;
         self.symbols.clone_from(symbols);
@@ -166,7 +166,7 @@ impl Variables {
         Ok(value)
     }
 
-    /// Returns the content of a variable as it was given; `None` if undefined.
+    /// Returns the content of a variable as it was given. Returns `None` if the variable is undefined.
     #[inline]
     pub fn held(&self, slot: Slot) -> Option<Given<'_>> {
         let held = &self.held[slot];
@@ -204,8 +204,8 @@ impl Variables {
         }
     }
 
-    /// Returns the duration of a `\sleep` in nanoseconds.
-    /// A variable is converted from the digits at the start of its text.
+    /// Returns the duration of a `\sleep` in nanoseconds. If the duration is a variable, the digits at the start of its
+    /// text are used.
     pub fn sleep_ns(&self, argument: Operand, unit_ns: u64) -> Result<u64, EvalError> {
         let units = match argument {
             Operand::Constant(units) => units,
