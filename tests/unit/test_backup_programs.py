@@ -45,7 +45,7 @@ def test_a_backup_over_tls_is_made_by_programs_that_do_tls(tmp_path: Path, monke
         assert MAINTAINING.tool(server(sslmode)) == f"pg_basebackup {version}"
     monkeypatch.setattr(dumps, "_installed", lambda: [ours])
     dumps.tools.cache_clear()
-    with pytest.raises(InputError, match="support TLS") as caught:
+    with pytest.raises(InputError, match="supports TLS") as caught:
         MAINTAINING.require_backup(server("require"), {})
     assert caught.value.subject == "pg_basebackup" and "postgresql-client" in caught.value.hint
     dumps.tools.cache_clear()
