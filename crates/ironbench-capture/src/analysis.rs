@@ -1,4 +1,5 @@
-//! The analysis of a statement's text. Applications repeat texts, so the analyses of recent texts are cached.
+//! The analysis of a statement's text. Applications send the same texts repeatedly. Therefore the analyses of recent
+//! texts are cached.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
@@ -49,7 +50,7 @@ impl Analysis {
         let decoded = if decoded.contains('\0') { decoded.replace('\0', " ") } else { decoded.into_owned() };
         let (text, unmasked) = match (mask, dialect) {
             (Some(mask), Dialect::Postgres) => mask.statement(&decoded),
-            // Captures of MySQL are not replayed, so nothing needs values in the place of its literals.
+            // A capture of MySQL is never replayed, so its literals need no replacement.
             (Some(_), Dialect::Mysql) => (template.clone(), Vec::new()),
             (None, _) => (decoded, Vec::new()),
         };

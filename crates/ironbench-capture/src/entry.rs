@@ -94,7 +94,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns the microseconds since 1970, or None if the text is not a time.
+    /// Returns the microseconds since 1970. Returns None if the text is not a time.
     pub fn read(&mut self, text: &[u8]) -> Option<i64> {
         if text.len() < 19 || text[10] != b' ' || text[13] != b':' || text[16] != b':' {
             return None;

@@ -376,7 +376,7 @@ impl Mask {
         (masked, kept)
     }
 
-    /// Masks a string literal, which keeps its quotes.
+    /// Masks a string literal. Its quotes stay.
     fn literal(&self, source: &str) -> String {
         let open = source.find(['\'', '$']).unwrap_or(0);
         let (prefix, rest) = source.split_at(open);
@@ -397,7 +397,8 @@ impl Mask {
     }
 }
 
-/// Splits a dollar-quoted string, which may not be closed, into its opening, its body and its end.
+/// Splits a dollar-quoted string into its opening, its body and its closing. The closing is empty if the string is not
+/// closed.
 fn dollar_quoted(text: &str) -> (&str, &str, &str) {
     let (open, rest) = text.split_at(text[1..].find('$').map_or(text.len(), |end| end + 2));
     rest.strip_suffix(open).map_or((open, rest, ""), |body| (open, body, open))

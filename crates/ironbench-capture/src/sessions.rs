@@ -67,7 +67,7 @@ pub struct Names {
     pub application: Vec<u8>,
 }
 
-/// Counts over the server logs read so far.
+/// Counts of what was found in the logs so far.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub entries: u64,
@@ -115,7 +115,7 @@ pub struct Sessions {
     pub counts: Counts,
 }
 
-/// A receiver of statements, which also analyses their texts.
+/// Receives statements, and analyses their texts.
 pub trait Handler {
     fn analyse(&mut self, text: &[u8]) -> Arc<Analysis>;
 
@@ -221,7 +221,7 @@ impl Sessions {
                 if session.pending.is_some() {
                     counts.end(session, handler);
                 }
-                // A named statement is often prepared long before it runs, so its Parse is ignored.
+                // The Parse of a named statement is ignored, because the statement may run much later or several times.
                 if !is_bind && is_named {
                     return;
                 }
@@ -260,7 +260,7 @@ impl Sessions {
         }
     }
 
-    /// Processes an error, which ends the statement. Without `log_statement`, only the error contains the statement.
+    /// Processes an error. It ends the statement. Without `log_statement`, only the error contains the statement.
     fn failed(&mut self, entry: &Entry, at_us: i64, handler: &mut impl Handler) {
         let Self { open, counts, .. } = self;
         let Some(session) = open.get_mut(&entry.session) else { return };

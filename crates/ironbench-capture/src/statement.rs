@@ -17,7 +17,7 @@ pub enum Obstacle {
     OtherSessions,
     /// The log lacks values of the statement's parameters.
     NoParameters,
-    /// The statement contained a password, which the capture does not contain.
+    /// The statement contained a password. The capture contains the statement without it.
     Password,
     /// The statement is not valid UTF-8.
     Encoding,
@@ -139,7 +139,7 @@ const LONGEST: usize = 20_000;
 enum Last {
     Start,
     Open,
-    /// A dot or `::`, which no space follows.
+    /// A dot or `::`. No space follows it.
     Tight,
     Spaced,
     Word,

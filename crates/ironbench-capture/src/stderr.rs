@@ -17,7 +17,7 @@ enum Part {
     Time,
     /// The escape `%n`, which is seconds since 1970.
     Seconds,
-    /// Another escape, by its letter.
+    /// Another escape, identified by its letter.
     Field(u8),
     /// The escape `%q`, after which processes without a session write nothing.
     SessionsOnly,
@@ -175,7 +175,7 @@ impl Prefix {
             match part {
                 Part::Literal(text) => rest = rest.strip_prefix(text.as_slice())?,
                 Part::Time => {
-                    // The date and the time are followed by the zone, which extends to the next space or literal.
+                    // The zone follows the date and the time. It ends at the next space or literal.
                     let zone = rest.get(20..)?;
                     let start = 20 + memchr(b' ', zone).filter(|_| rest[19] == b'.').map_or(0, |space| space + 1);
                     let ends = self.after(place);

@@ -22,8 +22,8 @@ pub struct Part {
     pub end: u64,
 }
 
-/// Writes the statements to a tape. The rows must be ordered by client and, for each client, in the order in which the
-/// client sends them. Returns the range of each client.
+/// Writes the statements to a tape. The rows must be ordered by client. The rows of each client must be in the order in
+/// which the client sends them. Returns the range of each client.
 ///
 /// The columns are `client`, `opens`, `begins`, `ends`, `pipelined`, `failed`, `discards`, `at_us` (since the start),
 /// `duration_us`, `kind`, `place`, `prepared`, `text` and `parameters`. The columns `key_slot` and `key_result`

@@ -208,7 +208,7 @@ mod tests {
         };
         assert!(moment(1).abs() < 5.0 * 833.3 / (DRAWS as f64).sqrt());
         assert!((moment(2).sqrt() / 833.3 - 1.0).abs() < 0.01, "{}", moment(2).sqrt());
-        // The sum of twelve uniform numbers has an excess kurtosis of -0.1.
+        // The sum of twelve uniform numbers has an excess kurtosis of -0.1, so its kurtosis is 2.9.
         assert!((moment(4) / moment(2).powi(2) - 2.9).abs() < 0.06, "{}", moment(4) / moment(2).powi(2));
     }
 

@@ -1,8 +1,7 @@
 //! The tables of sysbench's OLTP tests, whose rows have a random number `k` and two texts of random digits.
 //!
 //! Names, columns and patterns are the same as for `sysbench oltp_read_write prepare` (version 1.0.20), and `k` has
-//! sysbench's default distribution. The values themselves are not the same as sysbench's, which are different in every
-//! run.
+//! sysbench's default distribution. The values themselves differ. In sysbench, they are different in every run.
 
 use std::ops::Range;
 use std::sync::LazyLock;

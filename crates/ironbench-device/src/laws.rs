@@ -33,7 +33,8 @@ fn made(text: &str, seed: u64) -> Box<dyn Device> {
     build(&parse(text).unwrap(), &models(), Some(CAPACITY), seed).unwrap()
 }
 
-/// I/Os, each as nanoseconds since the previous one, operation, block, and number of 4 KiB blocks.
+/// A sequence of I/Os. Each has the time in nanoseconds since the previous I/O, an operation, the first block, and the
+/// number of 4 KiB blocks.
 type Asked = Vec<(u64, Op, u64, u32)>;
 
 fn asked() -> impl Strategy<Value = Asked> {

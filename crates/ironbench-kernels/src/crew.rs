@@ -1,4 +1,4 @@
-//! Threads that execute units of work from a common start to a common end, each with its own counters.
+//! Threads that execute units of work from a common start to a common end. Each thread has its own counters.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -96,7 +96,7 @@ pub struct Outcome {
 }
 
 impl Crew {
-    /// Starts the threads, which prepare, warm up, and wait for `start`.
+    /// Starts the threads. They prepare, warm up, and wait for `start`.
     pub fn new(plan: &KernelPlan) -> Result<Self> {
         let gate = Arc::new(Gate::default());
         let worked = Arc::new(Gate::default());
@@ -118,7 +118,7 @@ impl Crew {
         Watch { gate: Arc::clone(&self.gate), worked: Arc::clone(&self.worked), threads: self.threads.len() }
     }
 
-    /// Starts the window, which lasts for `duration`.
+    /// Starts the window. It lasts for `duration`.
     pub fn start(&self, duration: Duration) {
         let now = Instant::now();
         self.gate.open((now, now + duration));

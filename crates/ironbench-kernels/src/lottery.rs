@@ -34,8 +34,8 @@ pub fn fill(tickets: &mut [u64], first: u64) {
 
 /// Makes `draws` draws and counts the winners. Each draw is a binary search through memory.
 ///
-/// The search has no branches to predict, so that every step waits for memory, as in a tree. With 1 GB of tickets, a
-/// search takes 27 steps. The tickets of the first steps stay in the CPU's caches.
+/// The search has no branches that the processor could predict. As in a tree, every step therefore waits for memory.
+/// With 1 GB of tickets, a search takes 27 steps. The tickets of the first steps stay in the CPU's caches.
 #[inline(never)]
 pub fn search(tickets: &[u64], random: &mut SplitMix64, draws: u64) -> u64 {
     let count = tickets.len() as u64;

@@ -141,7 +141,7 @@ impl Collector {
         }
     }
 
-    /// Switches are no longer recorded.
+    /// Handles the start of a pause in the recording of switches.
     pub fn pause(&mut self, time: u64) {
         self.traced.end(time);
         for wait in self.waits.cut(time) {

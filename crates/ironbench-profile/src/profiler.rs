@@ -24,8 +24,8 @@ use crate::tracefs::Scheduler;
 /// Size of a CPU's ring buffer of clock samples. It has room for 500 ms of samples with stacks at 999 Hz. The first
 /// samples of a program take longest to process, because the program's unwind tables must be read first.
 const CLOCK_RING: usize = 8 << 20;
-/// Size of a CPU's ring buffer of switches, which has room for 300 ms at 10,000 switches per second. The next constant
-/// is the maximum size of all these ring buffers together.
+/// Size of a CPU's ring buffer of switches. It has room for 300 ms at 10,000 switches per second. The next constant is
+/// the maximum size of all these ring buffers together.
 const SWITCH_RING: usize = 32 << 20;
 const SWITCH_RINGS: usize = 256 << 20;
 /// Interval between reads of the ring buffers. They are read earlier if one of them is half full.
@@ -125,7 +125,7 @@ struct Sampler {
     /// buffers.
     switch_ring: usize,
     switch_bytes: usize,
-    /// The ring buffers, and whether they contain samples of a clock.
+    /// The ring buffers. The flag says whether a ring buffer contains clock samples.
     rings: Vec<(bool, Ring)>,
     ring_descriptors: Vec<RawFd>,
     sources: HashMap<u64, Source>,

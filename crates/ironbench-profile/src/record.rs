@@ -1,8 +1,8 @@
 //! Parses the records of a ring buffer (perf_event_open(2), "The layout of the records").
 //!
-//! All events have the sample type IDENTIFIER, TID, TIME, CALLCHAIN, so these fields have constant positions, counted
-//! in 8-byte words. Samples of tracepoints also have RAW, and samples whose stack is unwound here also have REGS_USER
-//! and STACK_USER.
+//! All events have the sample type IDENTIFIER, TID, TIME, CALLCHAIN. These fields therefore have constant positions,
+//! counted in 8-byte words. Samples of tracepoints also have RAW, and samples whose stack is unwound here also have
+//! REGS_USER and STACK_USER.
 
 use perf_event_open_sys::bindings;
 

@@ -1,22 +1,24 @@
 //! When the scheduler's switches are recorded.
 //!
-//! A switch with its stack costs about ten microseconds. Beyond a rate, switches are therefore recorded only in windows
-//! of time, and each window represents the time since the previous one. At the start of a window it is not known at which
-//! stacks the threads wait, so its first part only serves to learn that.
+//! A switch with its stack costs about ten microseconds. If there are too many switches, they are therefore recorded
+//! only in windows of time. Each window represents the time since the previous window. At the start of a window, the
+//! stacks at which the threads wait are unknown. The first part of the window serves to learn them and does not count.
 
 use crate::timeline::Windows;
 
-/// Bytes per second and CPU up to which all switches are recorded: about 2,500 switches, or 3% of the CPU.
+/// Maximum rate, in bytes per second for each CPU, at which all switches are recorded. It corresponds to about 2,500
+/// switches, which cost 3% of the CPU time.
 const MOST_PER_CPU: f64 = 22e6;
-/// Minimum fraction of the time that is recorded, and from which everything is.
+/// Minimum fraction of the time in which switches are recorded. If the fraction reaches the next constant, all switches
+/// are recorded.
 const LEAST: f64 = 0.05;
 const ALL: f64 = 0.8;
-/// Length of a window.
+/// Maximum length of a window in nanoseconds. The next constant is the minimum.
 const LONGEST_NS: f64 = 100e6;
 const SHORTEST_NS: f64 = 10e6;
-/// Part of a window that is not counted.
+/// Fraction of a window that serves to learn the stacks and does not count.
 const LEARNING: f64 = 0.2;
-/// Fraction of the ring that the records of a window may fill.
+/// Fraction of a ring buffer that the records of a window may fill.
 const FILLED: f64 = 0.6;
 
 /// What to do with the events.
@@ -32,10 +34,10 @@ pub struct Duty {
     /// Size of a CPU's ring in bytes.
     capacity: f64,
     is_on: bool,
-    /// When the present window or pause began, and when it ends.
+    /// Start of the current window or pause. The next field is its end.
     since: u64,
     until: u64,
-    /// Recorded bytes per second, and their number until `since`.
+    /// Number of recorded bytes per second. The next field is the number of bytes recorded before `since`.
     rate: f64,
     bytes: usize,
     random: u64,
@@ -48,12 +50,13 @@ impl Duty {
         Self { cpus, capacity, is_on: true, since: now, until, rate: 0.0, bytes: 0, random: now | 1 }
     }
 
-    /// When `next` has to be called.
+    /// Returns the time at which `next` must be called.
     pub fn until(&self) -> u64 {
         self.until
     }
 
-    /// Selects what follows if the present window or pause is over. `bytes`: number of recorded bytes.
+    /// Starts a pause if the current window is over, or a window if the current pause is over. Returns None if nothing
+    /// changes. `bytes` is the number of bytes recorded so far.
     pub fn next(&mut self, bytes: usize, now: u64) -> Option<Change> {
         if now < self.until {
             return None;
@@ -72,13 +75,13 @@ impl Duty {
             return None;
         }
         self.is_on = false;
-        // Pauses of the same length could be in step with the workload.
+        // The length is random, because pauses of constant length could be in step with the workload.
         let pause = self.window() * (1.0 / share - 1.0) * (0.5 + self.random());
         self.until = now + pause as u64;
         Some(Change::Pause)
     }
 
-    /// Returns the length of the part of the next window that is not counted.
+    /// Returns the length of the first part of the next window, which does not count.
     pub fn learning(&self) -> u64 {
         (LEARNING * self.window()) as u64
     }
@@ -100,32 +103,32 @@ impl Duty {
 /// The counted parts of the windows in which switches were recorded.
 #[derive(Default)]
 pub struct Traced {
-    /// Start and end. The end of the present window is the greatest number.
+    /// Start and end of each window. The end of the current window is `u64::MAX`.
     windows: Vec<(u64, u64)>,
 }
 
 impl Traced {
-    /// A window starts. `learning`: length of its first part, which is not counted.
+    /// Starts a window. `learning` is the length of its first part, which does not count.
     pub fn start(&mut self, time: u64, learning: u64) {
         self.windows.push((time + learning, u64::MAX));
     }
 
-    /// The present window ends, if there is one.
+    /// Ends the current window, if there is one.
     pub fn end(&mut self, time: u64) {
         if let Some(last) = self.windows.last_mut().filter(|last| last.1 == u64::MAX) {
             last.1 = time.max(last.0);
         }
     }
 
-    /// Returns the part of a wait that counts, which ends in the last window.
+    /// Returns the part of a wait that lies in the last window. Returns None if the wait does not overlap the window.
     pub fn counted(&self, start: u64, end: u64) -> Option<(u64, u64)> {
         let &(from, until) = self.windows.last()?;
         let (start, end) = (start.max(from), end.min(until));
         (start < end).then_some((start, end))
     }
 
-    /// Returns the factor by which the waits at a time are multiplied, because they represent the time since the
-    /// previous window.
+    /// Returns the factor by which the waits at a time are multiplied. It is above 1, because these waits also
+    /// represent the time since the previous window.
     pub fn weight(&self, time: u64) -> f64 {
         let place = self.windows.partition_point(|&(_, end)| end <= time).min(self.windows.len().saturating_sub(1));
         let Some(&(start, end)) = self.windows.get(place) else { return 1.0 };
@@ -133,7 +136,8 @@ impl Traced {
         if end > start { (end - before) as f64 / (end - start) as f64 } else { 1.0 }
     }
 
-    /// Returns the factor that remains because windows and measured times overlap by chance.
+    /// Returns a further factor for all waits. The windows overlap the measured times by chance, so the weighted
+    /// windows do not represent exactly the length of the measured times. The factor corrects this.
     pub fn rest(&self, measured: &Windows) -> f64 {
         let length: u64 = measured.iter().map(|(start, end)| end - start).sum();
         let common = |start: u64, end: u64| -> u64 {
@@ -151,7 +155,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Returns the fraction of the time that is recorded at a rate in megabytes per second on two CPUs.
+    /// Returns the fraction of the time in which switches are recorded on two CPUs. `rate` is in megabytes per second.
     fn recorded(rate: usize) -> f64 {
         let mut duty = Duty::new(2, 32 << 20, 0);
         let (mut is_on, mut on, mut bytes) = (true, 0, 0);

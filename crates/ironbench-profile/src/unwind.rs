@@ -42,7 +42,7 @@ impl Tables {
         if !fs::metadata(path).ok()?.is_file() {
             return None;
         }
-        // Program files can be hundreds of megabytes large, so only these sections are read.
+        // A program file may have hundreds of megabytes. Therefore only these sections are read.
         let program = ReadCache::new(fs::File::open(path).ok()?);
         let program = object::File::parse(&program).ok()?;
         let section = |name| {

@@ -32,7 +32,7 @@ struct Off {
     thread: Thread,
     since: u64,
     preempted: bool,
-    /// Whether switches were not recorded in a part of the time since then, so that the thread may have run.
+    /// Whether there was a pause in the recording of switches since then. The thread may have run in the pause.
     carried: bool,
     /// Time of the wake-up, and the stack of the waker.
     woken: Option<(u64, StackId)>,
@@ -51,8 +51,8 @@ pub struct Wait {
     pub end: u64,
 }
 
-/// The threads that are off the CPU, by the PID that tracepoints report. In a container, this PID differs from the
-/// thread ID that the container's processes see.
+/// The threads that are off the CPU. The key is the PID that tracepoints report. In a container, this PID differs from
+/// the thread ID that the container's processes see.
 #[derive(Default)]
 pub struct Waits(HashMap<i64, Off>);
 
@@ -88,7 +88,7 @@ impl Waits {
         }
     }
 
-    /// The thread had a CPU at a time after all recorded switches.
+    /// Notes that a thread ran after the last recorded switch.
     pub fn ran(&mut self, tid: i32) {
         let pid = i64::from(tid);
         if self.0.get(&pid).is_some_and(|off| off.carried && off.thread.tid == tid) {
@@ -96,8 +96,9 @@ impl Waits {
         }
     }
 
-    /// Returns the waits until now. Those that have not ended continue, because in a steady state, the stacks at which
-    /// threads wait now are as frequent as those when switches are recorded again.
+    /// Returns the waits up to now. The threads that are still off the CPU stay in the list. When switches are recorded
+    /// again, they are assumed to wait at the same stacks, because in a steady state the same stacks are equally
+    /// frequent at both times.
     pub fn cut(&mut self, time: u64) -> Vec<Wait> {
         let waits = self.0.values().flat_map(|off| parts(off, time)).collect();
         for off in self.0.values_mut() {

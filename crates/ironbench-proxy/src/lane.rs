@@ -257,7 +257,7 @@ impl Shared {
     }
 }
 
-/// Returns the key of an event, which contains a slot, its generation, and a side.
+/// Returns the key of an event. It contains a slot, the generation of the slot, and a side.
 fn key(slot: u32, generation: u32, side: usize) -> u64 {
     u64::from(generation) << 32 | u64::from(slot) << 1 | side as u64
 }

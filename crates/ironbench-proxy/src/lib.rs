@@ -24,8 +24,8 @@ trait Tracker: Send {
     /// Follows bytes from the server, which arrived at `now`.
     fn server_sent(&mut self, bytes: &[u8], now: Instant);
 
-    /// Ends the session. `by_server`: whether the server has closed the connection. Otherwise, it is not known how the
-    /// running statement has ended, unless the server has reported an error.
+    /// Ends the session. `by_server` says whether the server has closed the connection. Otherwise, it is not known how
+    /// the running statement has ended, unless the server has reported an error.
     fn close(&mut self, by_server: bool, now: Instant);
 
     /// Returns the statements that have ended since the last call.

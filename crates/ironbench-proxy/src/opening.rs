@@ -36,7 +36,7 @@ const CANCEL_REQUEST: u32 = 80_877_102;
 /// First byte of a TLS handshake. A client that sends it as its first byte starts TLS directly.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// How connections start, by protocol.
+/// How connections start in each protocol.
 pub enum Opening {
     Postgres(PostgresOpening),
     Mysql(MysqlOpening),
@@ -67,7 +67,7 @@ pub struct Begun {
     pub server: Socket,
     /// The server's first messages, which the client has not received yet.
     pub answer: Vec<u8>,
-    /// None if the connection has no statements, as for replication.
+    /// What is known about the session. It is None if the connection has no statements, as for replication.
     pub session: Option<Session>,
 }
 
@@ -152,7 +152,7 @@ struct Client {
 }
 
 impl Client {
-    /// Reads the first message, which starts with its length.
+    /// Reads the first message. It begins with its length.
     fn startup(&mut self, tls: Option<&Arc<rustls::ServerConfig>>) -> io::Result<Vec<u8>> {
         if self.tls.is_none() && tls.is_some() && self.peek()? == TLS_HANDSHAKE {
             self.start_tls(tls)?;

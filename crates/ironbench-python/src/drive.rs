@@ -268,7 +268,7 @@ pub fn operation_complaints(operations: Vec<String>) -> Vec<String> {
     operations.iter().map(|text| core::ldap::complaint(text)).collect()
 }
 
-/// Work other than scripts, by kind.
+/// The kinds of work other than scripts.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Work {

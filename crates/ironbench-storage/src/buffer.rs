@@ -1,4 +1,4 @@
-//! The bytes that are written, which are random or partly zeros.
+//! The bytes that are written. They are random, or partly zeros.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 

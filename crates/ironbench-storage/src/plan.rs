@@ -33,7 +33,7 @@ pub struct Pass {
     pub sync: Sync,
     /// Whether all written data are flushed to stable storage at the end. The time for this is a part of the pass.
     pub sync_at_end: bool,
-    /// Whether buffers use ordinary pages, as in most programs.
+    /// Whether buffers are in pages of the ordinary size, as in most programs, and not in huge pages.
     pub small_pages: bool,
     /// Whether the file is evicted from the page cache before each scan, so that the scan reads from the device.
     pub evict: bool,

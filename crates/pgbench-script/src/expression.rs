@@ -97,8 +97,8 @@ pub fn evaluate(expression: &Expression, variables: &mut Variables, random: &mut
     }
 }
 
-/// Evaluates AND (`decisive` is false) or OR (`decisive` is true), from left to right. As in pgbench and unlike in SQL,
-/// the result is null if the left operand is null, whatever the right operand is.
+/// Evaluates AND (`decisive` is false) or OR (`decisive` is true), from left to right. If the left operand is null, the
+/// result is always null, as in pgbench. In SQL, the result would depend on the right operand.
 fn connect(
     operands: &[Expression; 2],
     decisive: bool,

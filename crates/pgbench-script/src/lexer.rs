@@ -30,7 +30,8 @@ const KEYWORDS: [&str; 11] = ["and", "or", "not", "is", "isnull", "notnull", "ca
 const OPERATORS: [&str; 21] =
     ["<>", "!=", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%", "=", "<", ">", "|", "&", "#", "~", "(", ")", ","];
 
-/// Whether a name may start with this byte, which is a letter, an underscore, or not ASCII.
+/// Whether a name may start with this byte. A name starts with a letter, an underscore, or a character that is not
+/// ASCII.
 pub fn begins_name(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_' || byte >= 0x80
 }

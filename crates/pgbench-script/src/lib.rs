@@ -200,7 +200,7 @@ pub struct Place {
     pub text: String,
 }
 
-/// A command. Control flow is compiled to jumps, so a client needs only a program counter.
+/// A command. Control flow is compiled to jumps. Therefore a client needs no state except a program counter.
 #[derive(Debug)]
 pub enum Command {
     Sql(Sql),

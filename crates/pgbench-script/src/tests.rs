@@ -260,7 +260,7 @@ fn a_parameter_that_is_no_number_is_refused_and_not_drawn_with_for_ever() {
     }
 }
 
-/// Returns fragments of scripts, which are joined in any order.
+/// Generates fragments of scripts. The test joins them in any order.
 fn fragments() -> impl Strategy<Value = String> {
     let known = [
         "\\",

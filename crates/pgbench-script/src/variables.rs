@@ -78,7 +78,7 @@ pub enum Given<'a> {
     Text(&'a [u8]),
 }
 
-/// The variables of a client, by slot.
+/// The variables of a client. They are indexed by slot.
 #[derive(Debug)]
 pub struct Variables {
     symbols: Arc<Symbols>,

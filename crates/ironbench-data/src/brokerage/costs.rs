@@ -45,7 +45,7 @@ pub fn division_rate(division: u64) -> i64 {
     1 + division as i64 % 9
 }
 
-/// Returns the tax on a gain at a rate in percent. A loss is not taxed.
+/// Returns the tax on a gain. The rate `hundredths` is in percent. A loss is not taxed.
 pub fn tax_cents(gain_cents: i64, hundredths: i64) -> i64 {
     (gain_cents.max(0) * hundredths + 50) / 100
 }

@@ -1,8 +1,8 @@
-//! The brokerage: customers, brokers and a market, in the 33 tables that TPC-E describes, with ironbench's own rows.
+//! The brokerage: customers, brokers and a market, in the 33 tables that TPC-E describes. The rows are ironbench's own.
 //!
-//! Most rows are functions of their numbers, as in all generators. Rows derived from initial trades are generated in
-//! groups of 40 customers, whose trades are simulated in order of time. The file docs/adr/0024-trades-by-groups.md
-//! explains why.
+//! As in all generators, most rows are functions of their numbers. Rows that are derived from initial trades are
+//! generated in groups of 40 customers. The trades of a group are simulated in order of time. The file
+//! docs/adr/0024-trades-by-groups.md explains why.
 
 pub mod costs;
 mod firms;

@@ -1,5 +1,5 @@
-//! Populates a table in an SQLite file. Calls block, so every client has its own thread. One client writes at a time
-//! while the others wait.
+//! Populates a table in an SQLite file. Calls of SQLite block, so every client has its own thread. One client writes at
+//! a time while the others wait.
 
 use std::ops::Range;
 use std::sync::Arc;

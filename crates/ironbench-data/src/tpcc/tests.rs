@@ -11,7 +11,7 @@ fn tpcc(warehouses: u64, seed: u64) -> Tpcc {
     Tpcc { warehouses, c_load: 173, seed }
 }
 
-/// The rows of a table as text, one value after the other, by name of column.
+/// The rows of a table, as one list of the texts of all values. Values are found by the name of the column.
 struct Rows {
     columns: &'static [&'static str],
     text: String,

@@ -14,8 +14,8 @@ pub const SETS: u64 = 1000;
 /// the same keys as the first.
 const KEY_GROUPS: u64 = 4;
 const KEYS_OF_A_GROUP: u64 = 8;
-/// Number of low bits of a key, which select one of eight keys. The next constant is the number of bits above them,
-/// which select one of the four groups.
+/// The lowest bits of a key, of which there are this many, select one of eight keys. The next constant is the number of
+/// bits above them. Those bits select one of the four groups.
 const KEEP: i64 = 3;
 const SPARSE: i64 = 2;
 

@@ -41,7 +41,8 @@ impl Device for Stripe {
             let (member, at) = self.place(offset);
             return self.members[member].submit(now, op, at, length);
         }
-        // The chunks of one I/O on one member are adjacent on that member, so each member gets a single I/O.
+        // All chunks that an I/O covers on a member are adjacent on that member. Therefore each member gets a single
+        // I/O.
         self.shares.fill((u64::MAX, 0));
         let end = offset + u64::from(length);
         let mut from = offset;

@@ -60,7 +60,7 @@ proptest! {
         let touched = touched(&log, op);
         prop_assert_eq!(touched.len() as u32, sectors);
         prop_assert!(touched.values().all(|times| *times == 1));
-        // Adjacent chunks on a member are one I/O, so there are at most as many I/Os as members.
+        // Each member gets at most one I/O, because the chunks on it are adjacent.
         prop_assert!(log.lock().unwrap().len() <= count);
     }
 

@@ -323,7 +323,7 @@ impl Exchange {
         done
     }
 
-    /// Sends a delayed answer, `ahead` nanoseconds before its due time.
+    /// Sends a delayed answer. `ahead` is how many nanoseconds before its due time it is sent.
     pub fn answer<A: Answer>(&self, held: Held<A>, ahead: u64) {
         let Held { answer, asked, arrival, plan, bytes } = held;
         let Asked { partition, op, offset, length, covers, clears } = asked;

@@ -1,5 +1,5 @@
 //! A live emulated device, on which real file systems can be created. Technically, the device is a set of files in a
-//! FUSE file system, which sends each answer at the time that the model computes.
+//! FUSE file system. The file system sends each answer at the time that the model computes.
 //!
 //! The caller creates loop devices from the files (in Python, `ironbench.devices` does). Nothing in this module may
 //! wait for memory that only a write to this device would free. The module `process` explains why.

@@ -1,4 +1,4 @@
-//! The specification of a live device. The process that runs the device gets it.
+//! The specification of a live device. It is passed to the process that runs the device.
 
 use std::path::PathBuf;
 

@@ -91,7 +91,8 @@ pub fn partition(exchange: &Exchange, inode: u64) -> Option<usize> {
 pub fn attributes(exchange: &Exchange, inode: u64) -> Option<FileAttr> {
     let (kind, size, perm) = match inode {
         ROOT => (FileType::Directory, 0, 0o700),
-        // The size is 0, as for other files whose size is unknown before they are read (proc(5)).
+        // The size is unknown before the file is read. As for the files in `/proc`, it is therefore given as 0
+        // (proc(5)).
         COUNTERS => (FileType::RegularFile, 0, 0o444),
         _ => (FileType::RegularFile, exchange.partitions()[partition(exchange, inode)?].length, 0o600),
     };

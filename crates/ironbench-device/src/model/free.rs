@@ -1,4 +1,4 @@
-//! The zero-latency device, with which only the cost of the emulation remains.
+//! The zero-latency device. With it, only the cost of the emulation remains.
 
 use crate::device::{Device, Op};
 

@@ -1,8 +1,8 @@
 //! Submits a given sequence of I/Os to a model, like a program that waits for its I/Os (closed loop).
 //!
 //! The result shows what a live device would do at exactly these offsets, but is computed without waiting. With other
-//! offsets, a comparison with the live device would be uncertain. On a disk, the mean of 1,000 random reads differs
-//! from the mean of all by up to 3%, and a pass that starts at another offset is in other zones.
+//! offsets, a comparison with the live device would be uncertain. On a disk, the mean of 1,000 random reads differs by
+//! up to 3% from the mean over all offsets. A sequential pass that starts at another offset is in other zones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Runs a model without waiting, on a recorded trace, a synthetic load, or given I/Os.
+//! Runs a model without waiting. The I/Os come from a recorded trace, from a synthetic load, or from a given list.
 
 mod given;
 mod open_loop;

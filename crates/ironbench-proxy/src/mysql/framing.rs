@@ -2,18 +2,18 @@
 
 /// Size of the header: length and sequence number.
 const HEAD: usize = 4;
-/// Length of a part that is followed by another part of the same packet.
+/// A packet of this length or more consists of several parts. All parts except the last have this length.
 const PART: usize = 0xff_ffff;
-/// A larger buffer is given back after its packet.
+/// If the buffer is larger than this after a packet, its memory is freed.
 const LARGEST_KEPT: usize = 64 << 10;
 
-/// A packet, of which `body` contains the beginning.
+/// A packet. `body` contains its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Packet<'a> {
     pub sequence: u8,
     pub body: &'a [u8],
     pub length: usize,
-    /// Whether the body is longer than what was kept.
+    /// Whether only a part of the body was kept.
     pub is_cut: bool,
     /// Whether this is a further part of the packet before it.
     pub is_continued: bool,
@@ -24,15 +24,15 @@ pub struct Framer {
     head: [u8; HEAD],
     started: usize,
     body: Vec<u8>,
-    /// Number of bytes of the body that have not arrived yet. The next field is the number of those to keep.
+    /// Number of bytes of the body that have not arrived yet. The next field is how many of them will be kept.
     left: usize,
     wanted: usize,
     continues: bool,
 }
 
 impl Framer {
-    /// Calls `each` for every packet that ends in `input`. `most`: the maximum number of bytes to keep of a packet with
-    /// this sequence number.
+    /// Calls `each` for every packet that ends in `input`. For each sequence number, `most` returns the maximum number
+    /// of bytes of the packet to keep.
     pub fn feed(&mut self, mut input: &[u8], most: impl Fn(u8) -> usize, mut each: impl FnMut(Packet)) {
         loop {
             if self.started < HEAD {

@@ -17,12 +17,12 @@ use crate::{Instant, Tracker, WallClock};
 use framing::{Framer, Packet};
 pub use opening::{Capabilities, MysqlOpening};
 
-/// Number of unanswered commands from which on the proxy does not read from the client.
+/// If this many commands are unanswered, the proxy stops reading from the client.
 const MOST_PENDING: usize = 1 << 12;
 const MOST_STATEMENTS: usize = 10_000;
-/// Status flag of a result whose rows a cursor keeps until they are fetched.
+/// Status flag of a result with a cursor. The rows stay on the server until the client fetches them.
 const CURSOR_EXISTS: u16 = 0x40;
-/// ID of the statement that was prepared last, in MariaDB's protocol.
+/// In MariaDB's protocol, this ID stands for the statement that was prepared last.
 const LAST: u32 = u32::MAX;
 /// SQLSTATE of a statement whose server has closed the connection.
 const CONNECTION_FAILURE: [u8; 5] = *b"08S01";
@@ -56,7 +56,7 @@ struct Prepared {
     text: Arc<[u8]>,
     parameters: usize,
     types: Vec<(u8, bool)>,
-    /// Whether parameters were sent separately for the next Execute.
+    /// Whether the client has sent parameters of the next Execute in separate commands.
     has_long_data: bool,
     is_cut: bool,
 }
@@ -76,24 +76,24 @@ struct Running {
 enum Expected {
     /// The first packet of an answer or of a further result.
     First,
-    /// Descriptions of columns, and whether rows follow.
+    /// This many descriptions of columns.
     Columns(u64),
     /// The EOF packet after the descriptions.
     ColumnsEnd,
     Rows,
-    /// Descriptions after a Prepare.
+    /// This many descriptions of parameters and columns, after a Prepare.
     Descriptions(usize),
 }
 
 #[derive(Debug)]
 enum Command {
-    /// A statement, with the database that it makes the default.
+    /// A statement. If it changes the default database, also contains the new one.
     Statement(Box<Running>, Option<Vec<u8>>),
     Prepare(Arc<[u8]>, bool, Instant),
-    /// An answer of one packet, and the database that the command makes the default.
+    /// A command with an answer of one packet. If it changes the default database, also contains the new one.
     Simple(Option<Vec<u8>>),
     Fields,
-    /// A new log-in of the session, as these users and databases.
+    /// A new log-in of the session, with this user and this database.
     ChangeUser(Vec<u8>, Vec<u8>),
 }
 
@@ -111,7 +111,7 @@ pub struct MysqlTracker {
     pending: VecDeque<Command>,
     expected: Expected,
     is_logged_in: bool,
-    /// Whether the client is sending the rows of a file, which end with an empty packet.
+    /// Whether the client is sending the rows of a file. An empty packet ends them.
     is_sending_file: bool,
     request: u32,
     in_block: bool,
@@ -172,7 +172,8 @@ impl MysqlTracker {
             self.is_sending_file = packet.length > 0;
             return Ok(());
         }
-        // Only a packet with number 0 starts a command. Others contain proofs of passwords or the rows of a file.
+        // Only a packet with number 0 starts a command. Other packets contain the proof of a password or rows of a
+        // file.
         if packet.sequence != 0 || packet.is_continued {
             return Ok(());
         }
@@ -391,7 +392,8 @@ impl MysqlTracker {
                 }
                 self.expected = Expected::Rows;
             }
-            // A row that starts with this byte contains a value of at least 16 MiB, so its packet has several parts.
+            // A row can also start with this byte. Its first value then has at least 16 MiB, so its first part has the
+            // maximum length, unlike this packet.
             Expected::Rows if first == Some(head::END) && length < 0xff_ffff => {
                 let status = if deprecate_eof { Done::read(body)?.status } else { eof_status(body)? };
                 if status & status::MORE_RESULTS == 0 {
@@ -418,7 +420,8 @@ impl MysqlTracker {
         self.end_with(running, error, None, now);
     }
 
-    /// Reports a statement. `in_block`: whether a transaction is open after it; None if the server did not say.
+    /// Reports a statement. `in_block` says whether a transaction is open after it. It is None if the server did not
+    /// report this.
     fn end_with(&mut self, running: Running, error: Option<[u8; 5]>, in_block: Option<bool>, now: Instant) {
         self.begin_next();
         let start = running.at.max(self.ended_at);
@@ -444,7 +447,7 @@ impl MysqlTracker {
         })));
     }
 
-    /// Expects the answer to the next command.
+    /// Prepares for the answer to the next command.
     fn begin_next(&mut self) {
         let is_fetch = |command: &Command| matches!(command, Command::Statement(running, _) if running.obstacle == Some(Obstacle::Fetch));
         self.expected = if self.pending.front().is_some_and(is_fetch) { Expected::Rows } else { Expected::First };

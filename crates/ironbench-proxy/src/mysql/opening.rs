@@ -1,7 +1,7 @@
 //! The start of a MySQL connection: the server's greeting, and the client's response.
 //!
-//! The log-in itself is between client and server. Of the server's greeting, the proxy removes the capabilities that it
-//! does not follow: TLS, compression, and some extensions.
+//! The log-in itself is between client and server. The proxy removes from the server's greeting the capabilities that
+//! it cannot follow: TLS, compression, and some extensions.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -24,8 +24,8 @@ const ZSTD: u64 = 1 << 26;
 const QUERY_ATTRIBUTES: u64 = 1 << 27;
 /// Capabilities that the proxy does not offer to clients.
 const REMOVED: u64 = can::SSL | COMPRESS | OPTIONAL_METADATA | ZSTD | QUERY_ATTRIBUTES;
-/// The only one of MariaDB's own capabilities that does not change the messages that the proxy follows
-/// (MARIADB_CLIENT_EXTENDED_METADATA).
+/// MARIADB_CLIENT_EXTENDED_METADATA. All other capabilities of MariaDB's own change messages that the proxy has to
+/// follow.
 const EXTENDED_METADATA: u32 = 1 << 3;
 
 /// Capabilities of a session that change its messages.
@@ -89,8 +89,8 @@ fn read_packet(from: &mut Plain) -> io::Result<Vec<u8>> {
     Ok(packet)
 }
 
-/// Removes capabilities from a greeting. Returns those that remain, or None if the packet is no greeting, for example an
-/// error.
+/// Removes capabilities from a greeting, and returns those that remain. Returns None if the packet is not a greeting
+/// but, for example, an error.
 fn removed(body: &mut [u8]) -> Option<u64> {
     if body.first() != Some(&10) {
         return None;
@@ -113,8 +113,8 @@ fn removed(body: &mut [u8]) -> Option<u64> {
     Some(offered)
 }
 
-/// Parses the client's response: who connects, and which capabilities the session has. Returns None if it is damaged, or
-/// uses a capability that was not offered.
+/// Parses the client's response. Returns the names that it contains, and the capabilities of the session. Returns None
+/// if the response is damaged, or uses a capability that was not offered.
 fn introduced(body: &[u8], offered: u64) -> Option<(Names, Capabilities)> {
     let mut rest = Reader(body);
     let chosen = u64::from(rest.u32().ok()?);
@@ -141,7 +141,7 @@ fn introduced(body: &[u8], offered: u64) -> Option<(Names, Capabilities)> {
     Some((Names { user, database, application }, capabilities))
 }
 
-/// Reads a string that ends with a zero byte or with the packet.
+/// Reads a string that ends at a zero byte or at the end of the packet.
 fn text_or_rest<'a>(rest: &mut Reader<'a>) -> &'a [u8] {
     rest.text().unwrap_or_else(|_| std::mem::take(&mut rest.0))
 }

@@ -99,7 +99,7 @@ fn prepared_statements_keep_text_and_parameters() {
     let values = [&(-5_i32).to_le_bytes()[..], b"\x02it"].concat();
     session.client(&[packet(0, &[&head[..], b"\x04", types, &values].concat())]);
     session.server(&[rows(1), vec![end(2)]].concat());
-    // The types are those of the first Execute.
+    // The message contains no types, so those of the first Execute apply.
     session.client(&[packet(0, &[&head[..], b"\x06\0", &7_i32.to_le_bytes()].concat())]);
     session.server(&[error("22003")]);
     let [first, second] = &session.ended()[..] else { panic!() };

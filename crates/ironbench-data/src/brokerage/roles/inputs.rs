@@ -11,7 +11,7 @@ use crate::dice::Dice;
 use crate::row::Phrase;
 use crate::sheet::Sheet;
 
-/// Number of trades in a lookup or update.
+/// Maximum number of trades in a lookup or update.
 const MOST_TRADES: usize = 20;
 /// Minimum and maximum number of brokers in a list.
 const BROKER_LIST: (u64, u64) = (20, 40);

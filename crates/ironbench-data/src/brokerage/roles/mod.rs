@@ -1,8 +1,9 @@
 //! Roles of the clients in a brokerage trial: customers, the market, and data maintenance.
 //!
-//! The plan's clients are customers, which share one deck. Additional clients belong to the market and wait for results
-//! and batches of prices. The last additional client maintains data every minute. If the final state must be
-//! reproducible, a single client does all work, and each of its transactions advances the time by a fixed step.
+//! The clients of the plan are customers, and share one deck. There are additional clients. All of them except the last
+//! belong to the market, and wait for results and for batches of prices. The last one maintains data every minute. If
+//! the final state must be reproducible, a single client does all work, and each of its transactions advances the time
+//! by a fixed step.
 //!
 //! In a trial in parts, each load process has its own deck, market and trade numbers, and the first process maintains
 //! the data. A Market-Feed may find an order that another process has placed. The market of the process that ran the

@@ -195,7 +195,7 @@ fn questions_have_the_shares_of_the_standard() {
     }
     for [brokers, sector] in drawn(Kind::BrokerVolume, 500, ["brokers", "sector"]) {
         let names: BTreeSet<String> = serde_json::from_str(&brokers).unwrap();
-        // A load unit has ten brokers, so the list is shorter than in the standard.
+        // With one load unit there are only ten brokers, so the list is shorter than in the standard.
         assert!((5..=10).contains(&names.len()) && !sector.is_empty(), "{brokers}");
     }
     for [trades, frame, from, to] in drawn(Kind::TradeLookup, 500, ["trades", "frame", "from_time", "to_time"]) {

@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// Returns the keying time in seconds, which a terminal waits before the transaction.
+    /// Returns the keying time in seconds. A terminal waits for this time before the transaction.
     pub fn keying_s(self) -> f64 {
         match self {
             Self::NewOrder => 18.0,

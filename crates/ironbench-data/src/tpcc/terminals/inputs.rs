@@ -51,9 +51,9 @@ impl Home {
     /// Every warehouse, and a random district in each transaction.
     pub const ANY: Self = Self { first: 0, step: 1, district: None };
 
-    /// Returns the home of one of `terminals` terminals. If there are fewer terminals than warehouses, a terminal has
-    /// several warehouses, which no other terminal has. The standard has ten terminals for each warehouse, one for each
-    /// district.
+    /// Returns the home of one of `terminals` terminals. If there are fewer terminals than warehouses, each terminal
+    /// has several warehouses, and no two terminals share one. The standard has ten terminals for each warehouse, one
+    /// for each district.
     pub fn of(terminal: u64, terminals: u64, warehouses: u64) -> Self {
         let district = (terminals >= warehouses * DISTRICTS).then_some(terminal / warehouses % DISTRICTS);
         Self { first: terminal % warehouses, step: terminals.min(warehouses), district }
@@ -209,7 +209,7 @@ impl Inputs {
         self.customer_or_name(sheet);
     }
 
-    /// Draws the inputs of a Delivery, which are its warehouse and its carrier.
+    /// Draws the inputs of a Delivery: its warehouse and its carrier.
     pub fn delivery(&mut self) -> (u64, i64) {
         (self.warehouse(), self.dice.between(1, 10))
     }

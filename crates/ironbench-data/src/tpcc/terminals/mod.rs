@@ -95,7 +95,7 @@ pub struct Terminals {
     part: Part,
     seed: u64,
     queue: Mutex<Queue>,
-    /// Number of districts without an undelivered order, over all deliveries.
+    /// Total number of districts, over all deliveries, in which a Delivery found no order.
     skipped: AtomicU64,
 }
 

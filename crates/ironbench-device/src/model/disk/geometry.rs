@@ -4,7 +4,8 @@
 //! only the rates of these two tracks. Addresses run from outside to inside. At the end of a track, the next track
 //! begins without a gap, which real disks achieve by track skew.
 
-/// Positions as fractions of the distance from the outermost track (0) to the innermost (1), and angles in revolutions.
+/// Converts byte offsets to positions and angles. A position is a fraction of the distance from the outermost track (0)
+/// to the innermost (1). Angles are in revolutions.
 #[derive(Debug, Clone)]
 pub struct Geometry {
     outer: f64,
@@ -35,8 +36,8 @@ impl Geometry {
     pub fn place(&self, offset: u64) -> Place {
         let share = offset as f64 / self.surface;
         let slope = self.outer - self.inner;
-        // The number of bytes up to a track is the integral of the rate over the tracks. It is solved here for the
-        // track.
+        // The number of bytes up to a track is the integral of the rate over the tracks. The equation is solved here
+        // for the track.
         let track = if slope <= self.outer * 1e-9 {
             share
         } else {
