@@ -169,7 +169,7 @@ impl Compiler<'_> {
         Ok(next_line(text, end))
     }
 
-    /// Compiles commands whose arguments are words.
+    /// Compiles a meta-command whose arguments are words.
     fn words(
         &mut self,
         meta: Meta,

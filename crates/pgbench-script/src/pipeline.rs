@@ -3,8 +3,7 @@
 use super::locate::Fault;
 use super::{Command, Gather};
 
-/// Whether there are paths that reach a command with an open pipeline, and whether there are paths that reach it
-/// without one.
+/// How paths reach a command. A pipeline may be open on some of the paths, and not open on others.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reached {
     open: bool,

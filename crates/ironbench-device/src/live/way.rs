@@ -41,7 +41,8 @@ pub struct AfterHold {
 impl AfterHold {
     pub const POINTS: usize = 5;
 
-    /// Returns the delay after an idle time, interpolated linearly between the points and constant outside of them.
+    /// Returns the delay after an idle time. It is interpolated linearly between the measured points, and constant
+    /// before the first and after the last.
     pub fn after(&self, idle_ns: u64) -> u64 {
         let next = self.after_ns.partition_point(|&point| point <= idle_ns);
         if next == 0 || next == Self::POINTS {
@@ -53,7 +54,7 @@ impl AfterHold {
     }
 }
 
-/// Overheads measured at mount.
+/// The overheads that were measured when the device was mounted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Overhead {
     pub read: Way,

@@ -29,7 +29,7 @@ pub struct Given {
     pub seed: u64,
 }
 
-/// Measures the device, whose time starts at 0. `places` are the offsets of the I/Os.
+/// Measures the device. The first I/Os arrive at time 0. `places` are the offsets of the I/Os.
 ///
 /// The measured time starts at the last completion of the warm-up and ends at the last measured completion, so it
 /// covers exactly the counted I/Os.

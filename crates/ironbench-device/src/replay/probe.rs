@@ -74,7 +74,7 @@ impl Measured {
 /// and the time at which the write was submitted.
 type Event = (u64, Option<(u64, u64)>);
 
-/// Measures the device, whose time starts at 0.
+/// Measures the device. The first I/Os arrive at time 0.
 pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
     let span = if load.span == 0 { device.capacity() } else { load.span.min(device.capacity()) };
     let places = (span / u64::from(load.length)).max(1);

@@ -87,10 +87,10 @@ enum Expected {
 
 #[derive(Debug)]
 enum Command {
-    /// A statement. If it changes the default database, also contains the new one.
+    /// A statement. The second field is the new default database if the statement changes it.
     Statement(Box<Running>, Option<Vec<u8>>),
     Prepare(Arc<[u8]>, bool, Instant),
-    /// A command with an answer of one packet. If it changes the default database, also contains the new one.
+    /// A command with an answer of one packet. The field is the new default database if the command changes it.
     Simple(Option<Vec<u8>>),
     Fields,
     /// A new log-in of the session, with this user and this database.
@@ -560,7 +560,7 @@ fn values(known: &mut Prepared, rest: &mut Reader) -> Option<Vec<Option<Vec<u8>>
     Some(values)
 }
 
-/// Returns the database of a statement such as `use shop`.
+/// Returns the database if the statement is like `use shop`. Returns None for other statements.
 fn used_database(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.trim_ascii();
     let (word, name) = text.split_at_checked(4)?;
