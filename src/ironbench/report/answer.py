@@ -50,8 +50,8 @@ def answer(study: Study) -> Answer:
 
 
 def comparisons(study: Study) -> list[AnswerPoint]:
-    """Returns a point for each comparison, in the order of `_rank`. If there are more than `_NAMED`, the last point
-    only states how many more there are."""
+    """Returns a point for each comparison, in the order of `_rank`. If there are too many comparisons to list, the last
+    point only states how many more there are."""
     if not any(effect.finding.blocks for effect in study.effects):
         return [AnswerPoint(lab_answer.no_comparison(study), doubt=_repeat_failed(study.effects))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}

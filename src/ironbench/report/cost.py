@@ -374,8 +374,8 @@ def _bill_fields(bill: CostBreakdown) -> dict[str, Any]:
 
 
 def _bounds(range: CostRange | None) -> list[float] | None:
-    """Returns both bounds of a score or ratio. Returns None if it is unknown, or if only one trial was measured and
-    there are no bounds."""
+    """Returns both bounds of a score or ratio. Returns None if the score or ratio is unknown. Also returns None if only
+    one trial was measured, because there are no bounds then."""
     return [range.low, range.high] if range and range.bounded else None
 
 

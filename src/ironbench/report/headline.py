@@ -215,8 +215,8 @@ def of_score(record: Record, peak: Peak) -> str:
 
 
 def _ratio_sentence(part: SubjectResults) -> tuple[str, str]:
-    """Returns the system's name, and a text that continues the name to a sentence. If the trials show no difference,
-    the name is empty, and the text is a complete sentence."""
+    """Returns the name of the system, and the rest of the sentence about it. If the trials show no difference, the name
+    is empty, and the second text is the whole sentence."""
     standing = part.standing
     if standing is None or standing.ratio is None or standing.means is None:
         return part.name, ""

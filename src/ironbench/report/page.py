@@ -116,7 +116,7 @@ class Section:
 
 
 def with_rows(table: Table, name: str = "") -> tuple[tuple[str, Table], ...]:
-    """Returns the table as the value of a section's `tables`. Returns () if the table has no rows."""
+    """Returns the value of `Section.tables` for a section with this table. Returns () if the table has no rows."""
     return ((name, table),) if table.rows else ()
 
 

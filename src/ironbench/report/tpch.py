@@ -58,8 +58,8 @@ def headline(study: Study) -> list[tuple[str, str]]:
 
 
 def _sentence(part: SubjectResults) -> str:
-    """Returns a text that continues the name of a system: `reaches power 2,880, throughput 3,960 queries/h × SF,
-    unrounded; answers a query in 12.1 ms …`."""
+    """Returns the rest of a sentence that starts with the system's name: `reaches power 2,880, throughput 3,960
+    queries/h × SF, unrounded; answers a query in 12.1 ms …`."""
     metrics, leads = part.metrics, leading(part.subject.records[0])
     merits = [metric for metric in leads if metric in metrics and _stem(metric) in _WORDS]
     texts = [", ".join(f"{_WORDS[_stem(metric)]} {_bare(metrics[metric], unit_of(metric))}" for metric in merits)]

@@ -166,7 +166,7 @@ def _fit_legend(encoding: dict[str, Any], width: int) -> None:
 
 
 def _inlined(layer: dict[str, Any], datasets: dict[str, Any]) -> dict[str, Any]:
-    """Returns the layer with its data included, instead of the dataset's name. A layer without data gets a single empty
-    row, so that its mark is drawn once."""
+    """Returns the layer with its data included, instead of the dataset's name. A layer without data gets one empty row,
+    because Vega draws a mark for each row."""
     values = datasets[layer["data"]["name"]] if "data" in layer else [{}]
     return {**layer, "encoding": dict(layer["encoding"]), "data": {"values": values}}

@@ -63,8 +63,8 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     late = [_row(t_s, keys[2], TableCell(value, "s"), factor) for t_s, value in one.p99_s]
     left = {"tickCount": 5, "format": ",~f", "title": None}
     right = {"tickCount": 5, "format": ",~f", "title": f"99th percentile, {suffix}", "orient": "right", "grid": False}
-    # A requested rate shares the axis of the completed work. A number of clients has its own scale, which has no axis,
-    # because the table contains the numbers.
+    # A requested rate shares the axis of the completed work. A number of clients has a separate scale without an axis.
+    # Readers find the numbers in the table.
     if one.curve.of == "rate":
         data, layers = {"load": asked + done}, [_layer("load", keys[:2], left)]
     else:

@@ -1,8 +1,8 @@
 """Words for the answer at the top of a report about runs. They state what each system sustained or reached, and compare
 it with the first system.
 
-Most functions return a text that continues a system's name to a sentence. `nothing_usable` and `no_difference` return
-complete sentences.
+Most functions return the rest of a sentence that starts with the system's name. `nothing_usable` and `no_difference`
+return complete sentences.
 """
 
 from __future__ import annotations
