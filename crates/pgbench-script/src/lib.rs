@@ -160,7 +160,7 @@ pub struct Program {
     pub symbols: Arc<Symbols>,
     /// Sum of all weights, which is above 0.
     pub total_weight: u64,
-    /// Number of SQL commands in all scripts. Every `Sql::id` is below it.
+    /// Number of SQL commands in all scripts. The values of `Sql::id` are smaller than this number.
     pub statements: usize,
     /// For each slot, whether the variable is defined anywhere: by `-D`, by `\set`, or by the tool itself.
     defined: Vec<bool>,

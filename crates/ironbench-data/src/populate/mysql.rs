@@ -65,8 +65,8 @@ enum Doing {
     Begin,
     /// An INSERT of this many rows is being prepared.
     Prepare(u64),
-    /// The server describes the parameters of a prepared INSERT: its number of rows, its statement ID, and the number
-    /// of descriptions that have not arrived yet.
+    /// The server describes the parameters of a prepared INSERT. The fields are the number of rows, the statement ID,
+    /// and the number of descriptions that have not arrived yet.
     Describe(u64, u32, u16),
     Insert,
     Commit,

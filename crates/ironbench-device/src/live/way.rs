@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use crate::Op;
 
-/// With this many other I/Os in flight, the overhead may be larger than at mount by the overhead itself. This value
-/// gave the best results on two cores. With a smaller value, fewer answers are delayed at the same time and each of
-/// them leaves separately, which takes more CPU time.
+/// With this many other I/Os in flight, waiting for them may double the overhead. This value gave the best results on
+/// two cores. With a smaller value, fewer answers are delayed at the same time and each of them leaves separately,
+/// which takes more CPU time.
 const OTHERS_IN_A_WAY: u64 = 8;
 
 /// I/O path overhead in nanoseconds. It consists of a constant for each I/O and a time for each byte.

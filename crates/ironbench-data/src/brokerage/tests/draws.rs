@@ -115,8 +115,8 @@ fn a_limit_is_met_by_the_price_when_the_order_is_submitted_and_not_before() {
             };
             assert!(met(trade.submitted_ms) && placed <= trade.submitted_ms, "{trade:?}");
             waited += i64::from(placed < trade.submitted_ms);
-            // The price is in whole cents and changes by a cent in about half a second, so times near the ends are left
-            // out.
+            // The price changes by one cent in about half a second. Times close to both ends are left out, because the
+            // price may equal the limit there.
             let between = (placed + 900..trade.submitted_ms - 900).step_by(997);
             assert!(between.into_iter().all(|time| !met(time)), "{trade:?} {:?}", phase(trade.security, placed));
         }

@@ -141,7 +141,7 @@ impl Flash {
         let amplified = if self.is_sequential(offset, length) { 1.0 } else { self.amplified };
         let byte = self.byte_program * amplified;
         let mut left = u64::from(length).max(512);
-        // A write of less than a block is programmed as a whole block.
+        // A small random write is programmed as a whole block, and a small sequential write as whole sectors.
         left = left.next_multiple_of(512).max(if amplified > 1.0 { BLOCK as u64 } else { 512 });
         let (mut room, mut programmed) = (carried, carried);
         while left > 0 {
