@@ -24,8 +24,8 @@ class Metric:
     source: str
     """Where the value comes from, such as a file or a system view."""
     per_slice: bool = False
-    """Whether records of slices also contain the metric. They do not contain values that observers sample at fixed
-    intervals."""
+    """Whether records of slices also contain the metric. These records do not contain values that observers sample at
+    fixed intervals."""
     workloads: tuple[str, ...] = ()
     """Workloads whose trials have the metric. If empty, every workload has it."""
     needs: str = ""
@@ -37,7 +37,7 @@ class Metric:
 
     @property
     def words(self) -> str:
-        """Name shown to users. It is the title if there is one. Otherwise, it is the metric's name without its unit,
+        """Name shown to users: the title if there is one, otherwise the metric's name without its unit,
         for example `CPU steal (share of time)` for `cpu_steal_share`."""
         return self.title or _spelled(self.name)
 

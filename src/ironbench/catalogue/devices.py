@@ -34,8 +34,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("capacity", "iops", "rate", "read_latency", "write_latency", "io_size", "burst"),
     "controller": ("rate", "iops", "latency", "cache", "write_cache"),
 }
-"""The parameters of each kind of model. All of them are required. They are explained in
-`crates/ironbench-device/src/figures.rs`."""
+"""The parameters of each kind of model. All parameters are required. `crates/ironbench-device/src/figures.rs` explains
+them."""
 
 _FIGURES = Range(0.0, 1e18, example="7.5 ms")
 """Allowed values of numeric parameters: seconds, bytes, bytes per second, and counts."""
@@ -77,8 +77,8 @@ class PublishedFigure:
     load: Mapping[str, Any]
     """The load under which the device was measured, in the format of the core's `probe_device`."""
     against: Mapping[str, Any] | None
-    """The load whose result is the denominator if the published result is a ratio. None if the result is not a
-    ratio."""
+    """The load whose result is the denominator if the published result is a ratio. The value is None if the result is
+    not a ratio."""
     of: str
     """The quantity that was measured: `iops` or `rate`."""
     low: float
@@ -86,7 +86,7 @@ class PublishedFigure:
     source: str
     not_held: str | None
     """Why the result is only shown and not compared with the model, for example because the source does not name the
-    device or the load. None if the result is compared."""
+    device or the load. The value is None if the result is compared."""
 
 
 @dataclass(frozen=True, slots=True)

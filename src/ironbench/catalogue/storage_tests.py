@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A test of the storage workload. It has one direction of I/O."""
+    """A test of the storage workload with one direction of I/O."""
 
     name: str
     """Name of the test within names of metrics, such as `seq1m-q8t1-read`."""

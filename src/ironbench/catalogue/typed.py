@@ -18,10 +18,10 @@ _LARGEST = 1 << 20
 """Maximum size in bytes of a file written by a person."""
 _DEEPEST = 32
 _DEEP_KEY = re.compile(rf"""(?<![\w.'"-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{4 * _DEEPEST},}}""")
-"""Pattern of a key `a.b.c…` with so many parts that tomllib would take very long. Its time grows with the square of the
+"""Pattern of a key `a.b.c…` with so many parts that tomllib would take very long. The time grows with the square of the
 number of parts."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters except tab and newline. They could move the terminal's cursor or truncate a path."""
+"""Control characters except tab and newline. Such characters could move the terminal's cursor or truncate a path."""
 
 
 def text_of(path: Path, subject: str, hint: str, most_bytes: int = _LARGEST) -> str:

@@ -62,8 +62,9 @@ def is_expression(text: str) -> bool:
 def requested_devices(
     devices: Mapping[str, str | DeviceSection], layout: LayoutSection, folder: Path
 ) -> tuple[DeviceRequest, ...]:
-    """Returns the devices that are named in `[devices]` or written as expressions in `[layout]`. They are in the order
-    of the roles. Roles that name the same device share it. `folder`: base of relative paths. Raises InputError."""
+    """Returns the devices that are named in `[devices]` or written as expressions in `[layout]`. The devices are in the
+    order of the roles. Roles that name the same device share it. `folder`: base of relative paths. Raises
+    InputError."""
     named: dict[str, list[str]] = {}
     for role in ROLES:
         declared = getattr(layout, role)

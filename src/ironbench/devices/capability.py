@@ -24,7 +24,7 @@ def require(subject: str) -> None:
 
 
 def lacking(root: Path = Path("/")) -> str:
-    """Returns what the machine lacks to emulate devices. Returns "" if nothing is missing."""
+    """Returns what the machine lacks to emulate devices. Returns "" if all requirements are met."""
     if not _may_mount(root / "proc/self/status"):
         return "root (the right to mount file systems), but this process is not root"
     for path, what in ((FUSE, "FUSE"), (LOOPS, "loop devices")):

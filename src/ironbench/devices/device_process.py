@@ -1,4 +1,4 @@
-"""The process of one emulated device. It serves the device's I/O. When it ends, it unmounts and removes everything.
+"""The process of one emulated device, which serves the device's I/O. When it ends, it unmounts and removes everything.
 
 This is a child process (`ironbench.host.child`). The first message is a `DeviceOrder`. The process answers it with
 `ready` or an error. Further messages are commands, and each of them is answered. `model` switches the modelled timing
@@ -44,7 +44,7 @@ class DeviceOrder:
     entry: str
     """Path of the entry in the register of running processes."""
     folder: str
-    """Directory that only this device uses. It is removed at the end."""
+    """Directory that only this device uses. The directory is removed at the end."""
     spec: dict[str, Any]
     """Specification of the device, as described in `crates/ironbench-device/src/live/spec.rs`."""
     file_system: str

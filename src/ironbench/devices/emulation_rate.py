@@ -1,5 +1,5 @@
-"""Number of I/Os per second that this machine can emulate. It is measured when a device is mounted, and stored for
-plans."""
+"""Number of I/Os per second that this machine can emulate. The number is measured when a device is mounted, and stored
+for plans."""
 
 from __future__ import annotations
 

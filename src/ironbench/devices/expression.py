@@ -48,7 +48,7 @@ def is_negligible(model: str, capacity_bytes: int) -> bool:
 
 
 def mixed_read_rate(model: str, capacity_bytes: int, read_bytes: int) -> float:
-    """Returns the modelled throughput of random reads in bytes per second. Each read has `read_bytes`. The queue depth
+    """Returns the modelled throughput of random reads of `read_bytes` each, in bytes per second. The queue depth
     is that of a mix of queries."""
     reads_per_s, _ = _reads(model, capacity_bytes, _MIXED_DEPTH, read_bytes)
     return reads_per_s * read_bytes

@@ -1,4 +1,4 @@
-"""File systems for emulated devices. This module creates and mounts them. It imports only the standard library, because
+"""Creates and mounts file systems for emulated devices. This module imports only the standard library, because
 the process of an emulated device runs it without site-packages."""
 
 from __future__ import annotations

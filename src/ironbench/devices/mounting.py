@@ -110,7 +110,7 @@ class Mounted:
 
     @property
     def status(self) -> int | None:
-        """Exit status of the device's process. None while the process runs."""
+        """Exit status of the device's process, or None while the process runs."""
         return self._child.process.poll()
 
     def cut(self, how: str, seed: int) -> int:

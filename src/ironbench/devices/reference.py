@@ -19,8 +19,8 @@ figures and expressions, KB, MB and GB are powers of 1000, and KiB, MiB and GiB 
 
 
 def page() -> str:
-    """Returns the page as Markdown. It contains the figures of each built-in model, and the results of a simulated
-    storage benchmark."""
+    """Returns the page as Markdown. The page contains the figures of each built-in model, and the results of a
+    simulated storage benchmark."""
     known = device_models()
     parts = [_INTRODUCTION, _table(known), ""]
     for model in known.values():
@@ -29,8 +29,8 @@ def page() -> str:
 
 
 def _table(known: dict[str, DeviceModel]) -> str:
-    """Returns a table with the performance of every model that stores data. It contains I/Os per second, or MB/s for
-    sequential loads. The values are rounded to two digits."""
+    """Returns a table with the performance of every model that stores data. The table contains I/Os per second, or MB/s
+    for sequential loads. The values are rounded to two digits."""
     core = models.for_core(known)
     short = [
         *("reads/s, depth 1", "reads/s, depth 32", "writes/s, depth 1", "writes/s, depth 32"),

@@ -65,7 +65,7 @@ class Trace:
     partition: np.ndarray[Any, np.dtype[np.object_]]
     trial: np.ndarray[Any, np.dtype[np.uint16]] | None = None
     recorded: RecordedDevice | None = None
-    """The device on which the trace was recorded. None if the trace does not name the device."""
+    """The device on which the trace was recorded, or None if the trace does not name the device."""
 
     def for_core(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
         """Encodes the columns for `_core.replay_trace`."""

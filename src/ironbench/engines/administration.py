@@ -1,5 +1,5 @@
 """Operations on a running engine before, during and after a trial, and the engine's counters. Engines override what
-they support. The operations use the given session. They never start or stop an engine."""
+they support. The operations use the given session, and never start or stop an engine."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ ironbench."""
 BEGUN = "begun"
 """Text after `ENTRY_MARK` in the description while entries are still being loaded."""
 ROOTS = "loaded-"
-"""Start of the `ou` of some organizational units below a marked entry. Their `description` lists DNs of entries that
-ironbench loaded outside the marked entry. Everything below these DNs also belongs to ironbench."""
+"""Start of the `ou` of some organizational units below a marked entry. The `description` of such a unit lists DNs of
+entries that ironbench loaded outside the marked entry. Everything below these DNs also belongs to ironbench."""
 DENIED = "42501"
 """SQLSTATE insufficient_privilege: the role lacks a privilege that a statement needs."""
 AS_PARAMETER = ("42601", "42P18", "42P02", "42804", "42883", "22023", "22P02")
@@ -83,7 +83,7 @@ class MarkedObjects:
 
     @property
     def words(self) -> str:
-        """Short description of the objects. It is "" if there are none."""
+        """Short description of the objects, or "" if there are no objects."""
         parts = []
         if self.tables or self.routines:
             kinds = [counted(len(self.tables), "table")]
@@ -245,7 +245,7 @@ class Administration:
     """Whether `pace_checkpoints` can pace the checkpoints of an existing server."""
 
     checkpoint_setting: str = ""
-    """Name of the setting for the checkpoint interval. It is "" if the engine has no such setting."""
+    """Name of the setting for the checkpoint interval, or "" if the engine has no such setting."""
 
     def commits(self, session: Session) -> CommitCount | None:
         """Returns the number of commits that the server has counted. Returns None if it does not count them."""

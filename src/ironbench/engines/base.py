@@ -58,7 +58,7 @@ and in error messages."""
 
 @dataclass(frozen=True, slots=True)
 class EngineCosts:
-    """Costs of an engine, from which a plan estimates times and disk space. They were measured on a small virtual
+    """Costs of an engine, from which a plan estimates times and disk space. The values were measured on a small virtual
     machine."""
 
     start_stop_s: float = 0.1
@@ -66,7 +66,7 @@ class EngineCosts:
     empty_bytes: int = 0
     """Size of a database without tables."""
     log_bytes: int | None = None
-    """Maximum size of the WAL. None means that the WAL grows with everything that is written."""
+    """Maximum size of the WAL. If None, the WAL grows with everything that is written."""
     mixed_read_bytes: int = 65536
     """Size of the random reads with which a plan estimates how long analytical queries read from an emulated disk. The
     value is chosen so that such a read takes as long as an average read by the engine."""
@@ -77,8 +77,8 @@ class EngineCosts:
     separate_primary_key: bool = False
     """Whether the primary key is a separate index. If not, rows are stored in primary key order."""
     queries_s: float = 30.0
-    """Duration in seconds of one stream of the 22 TPC-H-derived queries. It was measured at scale factor 1 on two
-    cores."""
+    """Duration in seconds of one stream of the 22 TPC-H-derived queries. The duration was measured at scale factor 1 on
+    two cores."""
     queries_read: float = 10.0
     """How often one stream of these queries reads the whole data if a third of the data fits in memory."""
     checkpoint_s: float = 0.0
@@ -111,7 +111,7 @@ class Traits:
     abilities: frozenset[str] = frozenset()
     """Abilities of the engine: a subset of `ABILITIES`."""
     preference: int = 0
-    """Rank as a default engine. Of the engines that can run a workload, the one with the highest value is the
+    """Rank as a default engine. Among the engines that can run a workload, the engine with the highest value is the
     default."""
     protocols: tuple[str, ...] = ("",)
     """Protocols for sending statements. Scripts are compiled for the first protocol by default."""
@@ -137,7 +137,7 @@ class Traits:
     ideal_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For each part that can be made zero-latency, the settings that ironbench chooses for it."""
     writers: int | None = None
-    """Maximum number of connections that can write at the same time. None means that there is no limit."""
+    """Maximum number of connections that can write at the same time, or None if there is no limit."""
     files_per_client: int = 1
     """Number of files that ironbench opens for each client. For a server, the file is a socket. A library engine opens
     its own files."""
@@ -180,7 +180,7 @@ class Engine(ABC):
     @property
     def variants(self) -> Mapping[str, Engine]:
         """Variants of this engine for different databases. A variant is named after the engine and the database, joined
-        by a hyphen. It has the dialect of its database."""
+        by a hyphen. The variant has the dialect of its database."""
         return {}
 
     def engine_for(self, dsn: str | None) -> Engine:
@@ -239,8 +239,8 @@ class Engine(ABC):
         return ability in self.traits.abilities
 
     def protocol(self, preferred: str) -> str:
-        """Returns the protocol for which scripts are compiled. It is `preferred` if the engine supports this protocol.
-        Otherwise, it is the engine's first protocol."""
+        """Returns the protocol for which scripts are compiled. This is `preferred` if the engine supports this
+        protocol, otherwise the engine's first protocol."""
         return preferred if preferred in self.traits.protocols else self.traits.protocols[0]
 
     def basis(self, system: System) -> str:
@@ -249,8 +249,8 @@ class Engine(ABC):
         return ""
 
     def loading_system(self, system: System, folder: Path) -> System:
-        """Returns a system in `folder` that loads the data for a snapshot. Of the settings of `system`, it has only
-        those that affect the files."""
+        """Returns a system in `folder` that loads the data for a snapshot. The returned system has only the settings of
+        `system` that affect the files."""
         return system
 
     def snapshot(self, system: System, folder: Path, *, keep: bool = True) -> CopyResult:

@@ -26,9 +26,9 @@ class CleanupResult:
     stubborn: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is dead and whose processes could not be stopped."""
     living: tuple[register.RegisterEntry, ...] = ()
-    """Entries whose owner is alive. Their processes are not touched."""
+    """Entries whose owner is alive. The processes of these entries are not touched."""
     removed: tuple[str, ...] = ()
-    """Directories that were removed. They may be zero-latency parts in memory, default data directories, or
+    """Directories that were removed. These may be zero-latency parts in memory, default data directories, or
     snapshots."""
     kept: tuple[str, ...] = ()
     """Default data directories and snapshots that were kept because their removal was not requested."""

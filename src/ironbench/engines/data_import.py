@@ -69,7 +69,7 @@ class RestoreResult:
 
 class DataImport:
     dumps: str = ""
-    """Text that lists the dump formats that the engine can import. It is "" if the engine imports no dumps."""
+    """Text that lists the dump formats that the engine can import, or "" if the engine imports no dumps."""
     setup: bool = False
     """Whether the engine can run the user's SQL files."""
     databases: bool = False
@@ -144,8 +144,8 @@ class Copy:
 
 
 class DatabaseCopies:
-    """The databases that ironbench creates on an existing server. ironbench chooses their names and drops them. It
-    changes nothing else on the server."""
+    """The databases that ironbench creates on an existing server. ironbench chooses their names and drops them.
+    ironbench changes nothing else on the server."""
 
     _session: ServerSession[Any, Any]
 
@@ -169,8 +169,8 @@ class DatabaseCopies:
         return {}
 
     def new(self, key: str, template: str = "") -> Copy:
-        """Creates a database and marks it as incomplete. It is empty or a copy of `template`. Raises FailureError, and
-        InputError if the template is missing or in use."""
+        """Creates a database and marks it as incomplete. The database is empty or a copy of `template`. Raises
+        FailureError, and InputError if the template is missing or in use."""
         raise NotImplementedError
 
     def complete(self, copy: Copy, key: str) -> Copy:

@@ -33,8 +33,8 @@ class Dialect:
     kinds: Mapping[str, str] = {}
     """Maps each code in the result of the `non_tables` query to the name of a kind of relation."""
     begin: str = "begin"
-    """Statement that begins a transaction of statements that are sent together. It is "" if statements that are sent
-    together always form a transaction."""
+    """Statement that begins a transaction of statements that are sent together. The value is "" if statements that are
+    sent together always form a transaction."""
 
     identity: str = "generated always as identity"
     """Column constraint for values that the engine generates."""
@@ -72,8 +72,8 @@ class Dialect:
         return ""
 
     def after_load(self, tables: Sequence[str]) -> Sequence[str]:
-        """Returns statements to run after loading. They collect planner statistics, and do work that would otherwise
-        disturb the first trial. The statements are independent of each other."""
+        """Returns statements to run after loading. The statements collect planner statistics, and do work that would
+        otherwise disturb the first trial. The statements are independent of each other."""
         return ["analyze"]
 
     def checkpoint(self) -> str:
@@ -96,13 +96,13 @@ class Dialect:
         raise NotImplementedError
 
     def json_value(self, document: str, name: str) -> str:
-        """Returns an expression for the text in a field of a JSON object. It is used only if a workload has a JSON
-        column for this engine."""
+        """Returns an expression for the text in a field of a JSON object. The expression is used only if a workload has
+        a JSON column for this engine."""
         return f"json_value({document}, concat('$.', {name}))"
 
     def with_json_value(self, document: str, name: str, value: str) -> str:
-        """Returns an expression for a copy of a JSON object with a new text in one field. It is used only if a workload
-        has a JSON column for this engine."""
+        """Returns an expression for a copy of a JSON object with a new text in one field. The expression is used only
+        if a workload has a JSON column for this engine."""
         return f"json_set({document}, concat('$.', {name}), {value})"
 
     def digest(self, text: str) -> str:

@@ -21,7 +21,7 @@ class Hazard:
     loss: str
     """What may be lost: a key of `LOSSES` in `report/wording/storage.py`."""
     needs: str = ""
-    """Another setting that must be on for the loss to be possible. It is "" if there is no such setting."""
+    """Another setting that must be on for the loss to be possible, or "" if there is no such setting."""
 
 
 class Loss(NamedTuple):

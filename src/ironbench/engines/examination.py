@@ -2,9 +2,9 @@
 shows it.
 
 Each engine with an examination has a package of check functions, which are registered with the engine's `Examination`.
-A check has one SQL statement, so that a user can repeat the check. The function receives the rows of the statement. It
-returns one finding or several, or None if there is nothing to report. The function's docstring says in one sentence
-what is examined. The statements run in read-only transactions with a timeout.
+A check has one SQL statement, so that a user can repeat the check. The function receives the rows of the statement. The
+function returns one finding or several, or None if there is nothing to report. The function's docstring says in one
+sentence what is examined. The statements run in read-only transactions with a timeout.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TIMEOUT_S = 10
 
 @dataclass(frozen=True, slots=True)
 class ExaminedServer:
-    """What a check may use besides the rows of its statement."""
+    """Data that a check may use besides the rows of its statement."""
 
     title: str
     version: str
@@ -43,9 +43,9 @@ class ExaminedServer:
     extensions: Mapping[str, str] = field(default_factory=dict)
     """For each extension whose views can be read, the extension's schema, quoted."""
     memory_bytes: int | None = None
-    """Memory of the server's machine. None if the server is remote or its processes cannot be seen."""
+    """Memory of the server's machine, or None if the server is remote or its processes cannot be seen."""
     rotates: bool | None = None
-    """Whether the server's data are on a rotating disk. None if this is unknown."""
+    """Whether the server's data are on a rotating disk, or None if this is unknown."""
 
 
 Readings = CheckResult | Iterable[CheckResult] | None

@@ -23,7 +23,8 @@ class Identity:
     """Prefix for each command of the server."""
     uid: int | None = None
     gid: int | None = None
-    """Group that owns the server's directories. None means the group of the user who creates them."""
+    """Group that owns the server's directories. If None, the directories have the group of the user who creates
+    them."""
 
     def give(self, *paths: Path) -> None:
         """Makes the server's user the owner of directories that ironbench created for the server."""

@@ -1,5 +1,5 @@
-"""Base class of engines that are a library with a single database file. It refuses unsupported options, checks limits,
-and copies the file."""
+"""Base class of engines that are a library with a single database file. The class refuses unsupported options, checks
+limits, and copies the file."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from ironbench.host.copies import CopyResult
 from ironbench.model.system import System
 
 NOTE = "restored.json"
-"""Name of a file next to the database file. It contains the snapshot from which the database was restored, and the
-inode of the database file. The inode shows whether the database file was replaced since."""
+"""Name of a file next to the database file. The file contains the snapshot from which the database was restored, and
+the inode of the database file. The inode shows whether the database file was replaced since."""
 _LOGS = ("-wal", "-journal", ".wal")
 """Suffixes of the WAL files and journals of SQLite and DuckDB."""
 _LARGEST_SETUP = 1 << 28

@@ -18,7 +18,7 @@ class BackupRequest:
     """Options of a backup."""
 
     folder: Path
-    """Target directory. It must not exist yet."""
+    """Target directory, which must not exist yet."""
     format: str = "plain"
     """Format of the backup: `plain` (files), `tar`, or `discard` (read by the server but not written anywhere)."""
     checkpoint: str = "fast"
@@ -56,19 +56,19 @@ def answering(session: Session) -> Callable[[], None]:
 class MaintenanceOperations(Protocol):
     @property
     def vacuums(self) -> Mapping[str, str]:
-        """For each kind of vacuum, the statement. It contains `{}` in place of the table. Kinds that the engine does
+        """For each kind of vacuum, the statement, with `{}` in place of the table. Kinds that the engine does
         not support are missing."""
         ...
 
     @property
     def index_builds(self) -> Mapping[str, str]:
-        """The statement for an ordinary index build (`off`) and for a concurrent one (`on`). It contains `{}` in place
-        of the index and of the table."""
+        """The statement for an ordinary index build (`off`) and for a concurrent one (`on`). The statement contains
+        `{}` in place of the index and of the table."""
         ...
 
     @property
     def index_removal(self) -> str:
-        """Statement that drops an index. It contains `{}` in place of the index and of the table."""
+        """Statement that drops an index, with `{}` in place of the index and of the table."""
         ...
 
     @property

@@ -1,8 +1,8 @@
 """Names of databases that ironbench creates on existing servers.
 
 A database cannot be created and marked in one transaction. If ironbench were killed in between, it would leave a copy
-of the user's data that could not be dropped safely. Therefore the name itself is the mark. Its last part is a checksum
-of the rest. The name of a user's database does not match this checksum by accident.
+of the user's data that could not be dropped safely. Therefore the name itself is the mark. The last part of the name is
+a checksum of the rest. The name of a user's database does not match this checksum by accident.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from ironbench.host.copies import CopyResult
 from ironbench.model.system import Layout, System
 
 NOTE = "ironbench.json"
-"""Name of a file in the data directory. It contains the version that created the directory, the snapshot from which the
-directory was restored, and the location of a separate WAL."""
+"""Name of a file in the data directory. The file contains the version that created the directory, the snapshot from
+which the directory was restored, and the location of a separate WAL."""
 
 
 def note(files: Path) -> dict[str, Any]:
@@ -75,8 +75,8 @@ def basis(parts: Sequence[str], shaping: Mapping[str, str]) -> str:
 
 
 def loading_system(system: System, settings: Mapping[str, str], folder: Path) -> System:
-    """Returns a system for loading data in `folder` (`Engine.loading_system`). It uses the programs of `system`, but
-    only the given settings."""
+    """Returns a system for loading data in `folder` (`Engine.loading_system`). The returned system uses the programs of
+    `system`, but only the given settings."""
     where = {name: value for name, value in system.settings.items() if name == "bin"}
     return System(system.engine, system.label, where | dict(settings), Layout(str(folder)))
 

@@ -23,7 +23,7 @@ class OwnServer(ABC, Generic[_S]):
     @property
     @abstractmethod
     def place(self) -> Path:
-        """The data directory. It is locked while it is in use."""
+        """The data directory, which is locked while it is in use."""
 
     @abstractmethod
     def running(self, lock: int) -> RunningServer:

@@ -1,5 +1,5 @@
-"""Life cycle of a server that ironbench starts. All engines share it. It covers socket, register, guard, readiness and
-shutdown."""
+"""Life cycle of a server that ironbench starts. All engines share this module. The life cycle covers socket, register,
+guard, readiness and shutdown."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class ServerLaunch:
     ready: Callable[[int | None], bool]
     """Returns whether the server with this process id accepts connections."""
     lock: int
-    """File descriptor that locks the data directory. It stays open while the server runs."""
+    """File descriptor that locks the data directory. The file descriptor stays open while the server runs."""
     cpus: tuple[int, ...] | None = None
     limit_bytes: int | None = None
     """Memory limit for the server and the page cache of its files."""

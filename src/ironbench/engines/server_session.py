@@ -30,7 +30,7 @@ _AGAIN_S = 0.1
 DOWN_PATIENCE_S = 120.0
 """Maximum time in seconds without a listening server after a restart command has succeeded. Restart commands wait until
 the service is up (pg_ctl, systemd's notify). A server in crash recovery answers with an error, so this limit does not
-apply to it. Its limit is `READY_PATIENCE_S`."""
+apply to it. The limit for a server in crash recovery is `READY_PATIENCE_S`."""
 _SILENCE_S = 20.0
 _OWN_SILENCE_S = 120.0
 """Seconds of silence after which ironbench gives up a server that it started. The limit is longer than for an existing
@@ -167,7 +167,8 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         return self.connect(as_client=True)
 
     def of_client(self, connection: dict[str, Any]) -> dict[str, Any]:
-        """Returns the `connection` section of a drive plan for clients. It includes the relay, if there is one."""
+        """Returns the `connection` section of a drive plan for clients. The section includes the relay, if there is
+        one."""
         return connection if self._relay is None else connection | {"relay": self._relay.address}
 
     @property

@@ -12,8 +12,8 @@ from ironbench.host import control_groups
 from ironbench.words import counted
 
 HEADROOM = 20
-"""Number of connections besides those of the clients. They are used by observers, checks, the server's internal
-queries, and the user's own client."""
+"""Number of connections besides those of the clients. These connections are used by observers, checks, the server's
+internal queries, and the user's own client."""
 
 
 def refuse_ours(name: str, value: str, cause: str | None) -> None:

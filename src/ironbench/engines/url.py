@@ -43,8 +43,8 @@ def port_of(text: str, usual: int, hint: str) -> int:
 
 
 def own_name(hint: str) -> str:
-    """Returns the name of the user of this process. It is the default user of a DSN. Raises InputError with the hint if
-    the user has no name."""
+    """Returns the name of the user of this process. This user is the default user of a DSN. Raises InputError with the
+    hint if the user has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -23,8 +23,8 @@ class WindowEnds:
     last: Sample
 
     PERIOD_S: ClassVar[float] = 1e6
-    """Sampling period in seconds. It is longer than any trial, so that no sample is taken during the window. The core
-    still reads the source at the start and the end of the window."""
+    """Sampling period in seconds. The period is longer than any trial, so that no sample is taken during the window.
+    The core still reads the source at the start and the end of the window."""
 
     @staticmethod
     def of(samples: Sequence[Sample], window_s: float) -> WindowEnds | None:

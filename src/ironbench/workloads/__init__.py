@@ -58,9 +58,10 @@ def _tests(name: str) -> tuple[str, ...]:
 
 
 def compared(choice: Choice) -> Choice:
-    """Returns a form of the choice for comparisons. It is equal for choices of the same work, even if their files have
-    different paths. It contains digests of scripts and of the user's own data, but only the names of other files. The
-    order of scripts does not matter. Options that do not change the work are left out, unless the workload is unknown.
+    """Returns a form of the choice for comparisons. This form is equal for choices of the same work, even if their
+    files have different paths. The form contains digests of scripts and of the user's own data, but only the names of
+    other files. The order of scripts does not matter. Options that do not change the work are left out, unless the
+    workload is unknown.
     """
     choice = replace(_by_contents(choice), data=_data(choice.data))
     workload = find(choice.workload)

@@ -115,8 +115,9 @@ class Dataset:
     prepared_by: str = ""
     """Command of another program that also loads these tables."""
     conditions: Callable[[Session, bool], Sequence[Check]] | None = None
-    """Checks all rows. It is called after loading, with true as the second argument. It is called with false before a
-    run uses tables that another program loaded and may have changed. Data that violate a condition are not used."""
+    """Checks all rows. The function is called after loading, with true as the second argument. The function is called
+    with false before a run uses tables that another program loaded and may have changed. Data that violate a condition
+    are not used."""
     intact: str = ""
     """Query that returns true if the tables still satisfy the conditions which every trial preserves. Used for tables
     that ironbench loaded."""
@@ -129,14 +130,14 @@ class Dataset:
     """For a directory: the entries as pieces of an LDIF, for a given base DN. A piece contains only whole entries. The
     first entry is the root of all others."""
     roots: Callable[[str], tuple[str, ...]] | None = None
-    """For a directory: returns the topmost entries in the user's file, for a given base DN. They are the DNs whose
+    """For a directory: returns the topmost entries in the user's file, for a given base DN. These are the DNs whose
     parents are not in the file."""
     line_of: Callable[[str, str], str] | None = None
     """For a directory: finds a record in the user's files by its DN and operation (`add`, `modify`, …). Returns its
     file and line, or "" if there is no such record."""
     changes: Pieces | None = None
-    """For a directory: further records as pieces of an LDIF, for a given base DN. They are applied with LDAP operations
-    after the `entries` were loaded."""
+    """For a directory: further records as pieces of an LDIF, for a given base DN. These records are applied with LDAP
+    operations after the `entries` were loaded."""
     stranger: Callable[[str], tuple[str, str] | None] | None = None
     """For a directory: finds the first record in the user's file that changes an entry which the file does not add.
     Returns its (file and line, DN) for a given base DN."""
@@ -224,8 +225,8 @@ class Workload(ABC):
 
     def is_paced(self, options: Mapping[str, str]) -> bool:
         """Returns whether each operation has a scheduled start, as in a recorded log. If so, the throughput follows
-        from the schedule. It is not a peak, is not compared between systems, and does not follow the laws of closed
-        loops."""
+        from the schedule. Such a throughput is not a peak, is not compared between systems, and does not follow the
+        laws of closed loops."""
         return False
 
     def suited(self, load: Load, options: Mapping[str, str]) -> Load:
@@ -459,7 +460,8 @@ class Workload(ABC):
 
 
 def checked(name: str, expected: object, actual: object, passed: bool | None = None) -> Check:
-    """Returns a check of two values. It passes if they are equal, or if `passed` is given, according to `passed`."""
+    """Returns a check of two values. The check passes if the values are equal. If `passed` is given, `passed` decides
+    instead."""
     return Check(name, expected == actual if passed is None else passed, str(expected), str(actual))
 
 

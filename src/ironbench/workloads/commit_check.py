@@ -13,10 +13,10 @@ are counted or bounded:
   each round of its workers. Tables of a worker that was running at the first reading are included, because the server
   counts a worker's commits when the worker ends.
 
-The server may therefore report more commits than ironbench counted, up to this bound. It must never report fewer. A
-commit that only ironbench counted shows that the server reported success for a commit that did not happen. A PostgreSQL
-backend reports its counts when it goes idle, at most once per second, and when it ends (PostgreSQL 18 documentation,
-27.2.2). The check therefore waits until the clients' backends have ended.
+The server may therefore report more commits than ironbench counted, up to this bound. The server must never report
+fewer. A commit that only ironbench counted shows that the server reported success for a commit that did not happen. A
+PostgreSQL backend reports its counts when it goes idle, at most once per second, and when it ends (PostgreSQL 18
+documentation, 27.2.2). The check therefore waits until the clients' backends have ended.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Commits:
     """Values of the server's commit counter and related counters at one time."""
 
     server: int | None
-    """Number of commits that the server has counted. None if the engine has no such counter."""
+    """Number of commits that the server has counted, or None if the engine has no such counter."""
     own: int = 0
     """Number of commits of the session that reads the counter."""
     maintained: int = 0

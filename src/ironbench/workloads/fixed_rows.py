@@ -1,5 +1,6 @@
-"""Rows that no transaction of a workload changes. Their number and a checksum are compared before data are used again.
-The checksum is a sum of columns. One scan of a table therefore computes both, in SQL that every engine supports.
+"""Rows that no transaction of a workload changes. The number of rows and a checksum are compared before data are used
+again. The checksum is a sum of columns. A single scan of a table therefore computes both, in SQL that every engine
+supports.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from ironbench.workloads.probe_client import CALM, PROBE, ProbeClient
 from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 
 USUAL_BYTES_PER_S = 100e6
-"""Typical rate in bytes per second. It was measured on a small virtual machine, and only its order of magnitude is
-meaningful."""
+"""Typical rate in bytes per second. The rate was measured on a small virtual machine, and only its order of magnitude
+is meaningful."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class ReadyOperation:
 
     operation: Operation
     done: Callable[[], OperationResult]
-    """Returns the result. It is called once, right after the operation. Raises FailureError."""
+    """Returns the result. The function is called once, right after the operation. Raises FailureError."""
 
 
 class Maintenance(Workload):

@@ -65,7 +65,7 @@ class PgbenchWorkload(Workload):
         ),
     )
     sums: tuple[str, ...] = ("accounts", "tellers", "branches", "history")
-    """Tables whose balances the script changes. It changes all of them by the same amount."""
+    """Tables whose balances the script changes. The script changes all these balances by the same amount."""
 
     def scripts(self, engine: str, choice: Choice) -> list[ScriptSource]:
         return [sql_files.script(FOLDER / self.name.replace("-", "_"), self.name, engine)]
@@ -124,8 +124,8 @@ class PgbenchWorkload(Workload):
 
 
 def _recognised(engine: str, scale: int, fillfactor: str) -> str:
-    """Returns a query that recognises the tables of `pgbench -i -s SCALE`. It reads only the lowest and highest keys,
-    because counting would read all rows."""
+    """Returns a query that recognises the tables of `pgbench -i -s SCALE`. The query reads only the lowest and highest
+    keys, because counting would read all rows."""
     values = {"scale": scale, "tellers": TELLERS * scale, "accounts": ACCOUNTS * scale, "fillfactor": fillfactor}
     query = "".join(sql_files.statements(TABLES_FOLDER, "recognised", engine))
     for name, value in values.items():

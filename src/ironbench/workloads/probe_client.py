@@ -62,8 +62,8 @@ class ProbeClient:
     """The probe client of one trial."""
 
     def __init__(self, work: Work, select: str, keys: int) -> None:
-        """Creates the probe client. `select`: a query for one row. It must end in `=`, because a number from 1 to
-        `keys` is appended."""
+        """Creates the probe client. `select`: a query for one row. The query must end in `=`, because a number from 1
+        to `keys` is appended."""
         self._work = work
         self._what = {"kind": "bystander", "select": select, "keys": keys}
         self._per_s = int(work.choice.options["probe"])
@@ -80,7 +80,7 @@ class ProbeClient:
     @contextmanager
     def watching(self) -> Iterator[Callable[[], ProbeTimes]]:
         """Probes while the block runs. The function that is yielded returns the result, and must be called after the
-        block. It raises FailureError if probing failed."""
+        block. This function raises FailureError if probing failed."""
         from ironbench import _core
 
         progress = _core.Progress()

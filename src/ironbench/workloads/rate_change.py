@@ -25,8 +25,8 @@ def is_long_enough(column: bytes) -> bool:
 
 def changed(column: bytes, elapsed_s: float, share: float = 1.0) -> dict[str, float]:
     """Returns how the rate in a column of the time line changed. Returns {} if it changed by less than `NOTABLE`.
-    `change` is relative to the rate before. `after_s` is the time of a step. It is missing if the rate drifted over the
-    whole trial. `share`: fraction of the trial that is examined, from its start.
+    `change` is relative to the rate before. `after_s` is the time of a step. This time is missing if the rate drifted
+    over the whole trial. `share`: fraction of the trial that is examined, from its start.
     """
     # numpy is imported here because loading it would slow down commands that only list workloads.
     import numpy as np

@@ -49,7 +49,7 @@ class Tally:
             self._failed[int(ended_s / _BUCKET_S)] += 1
 
     def of(self, part: str) -> Histogram:
-        """Returns the histogram of one part. It is empty if the part never ran."""
+        """Returns the histogram of one part. The histogram is empty if the part never ran."""
         with self._lock:
             return self._parts.get(part) or _histogram()
 

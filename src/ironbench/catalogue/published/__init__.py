@@ -26,8 +26,8 @@ class PublishedResult:
     """Physical cores of the whole system."""
     score: float
     per_core: float
-    """Score per core. It is taken from the list if the list contains it. Otherwise, it is the score divided by the
-    number of cores."""
+    """Score per core. The value is taken from the list if the list contains it. Otherwise, the value is the score
+    divided by the number of cores."""
     other: dict[str, str]
     """The other columns of the list: name → value, as written in the list."""
 
@@ -78,8 +78,8 @@ def _entry(line: dict[str, str], row: dict[str, Any]) -> PublishedResult:
 
 
 def _silicon(line: dict[str, str], row: dict[str, Any]) -> tuple[int, int, str]:
-    """Returns the number of sockets, the number of cores, and the processor. They are in separate columns, or in one
-    text such as `2x Xeon 5355`."""
+    """Returns the number of sockets, the number of cores, and the processor. The list contains these values in separate
+    columns, or in one text such as `2x Xeon 5355`."""
     if "cores" in line:
         return int(line["sockets"]), int(line["cores"]), line["processor"]
     match = _PROCESSORS.fullmatch(line["processors"])

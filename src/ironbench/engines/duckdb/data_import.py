@@ -1,4 +1,4 @@
-"""Imports the user's own data into DuckDB. The data are a database file. It is copied and never modified."""
+"""Imports the user's own data into DuckDB. The data are a database file, which is copied and never modified."""
 
 from __future__ import annotations
 

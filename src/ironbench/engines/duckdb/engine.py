@@ -48,8 +48,8 @@ class DuckdbDialect(Dialect):
         return "EXPLAIN ANALYZE " if measured else "EXPLAIN "
 
     def steps(self, plan: str) -> Iterator[str]:
-        """Returns the steps of a plan, which DuckDB draws as boxes. The first line of a box names the step. One of the
-        next three lines may name its table."""
+        """Returns the steps of a plan, which DuckDB draws as boxes. The first line of a box names the step. The table
+        may be named in one of the next three lines."""
         lines = plan.splitlines()
         for number, line in enumerate(lines):
             for head in _BOX.finditer(line):

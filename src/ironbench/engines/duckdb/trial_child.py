@@ -77,9 +77,9 @@ class DuckdbClient:
 
 
 def _parts(text: str) -> list[tuple[Any, bool | None]]:
-    """Splits a text into statements. Each comes with the state of the transaction after it: True for open, False for
-    ended, None for unchanged. A text that cannot be parsed is returned unchanged, so that its execution fails with
-    DuckDB's error."""
+    """Splits a text into statements. Each statement comes with the state of the transaction after it: True for open,
+    False for ended, None for unchanged. A text that cannot be parsed is returned unchanged, so that its execution fails
+    with DuckDB's error."""
     import duckdb
 
     try:

@@ -1,8 +1,8 @@
 """Backups of a server that ironbench started.
 
-They are physical and made by mariadb-backup if it is installed. Otherwise they are logical and made by mariadb-dump.
-mariadb-backup reads the server's files, so it must run on the server's machine. mariadb-dump reads a snapshot over a
-connection. Sources: manual, "Full Backup and Restore with mariadb-backup" and "mariadb-dump".
+The backups are physical and made by mariadb-backup if it is installed. Otherwise the backups are logical and made by
+mariadb-dump. mariadb-backup reads the server's files, so it must run on the server's machine. mariadb-dump reads a
+snapshot over a connection. Sources: manual, "Full Backup and Restore with mariadb-backup" and "mariadb-dump".
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _POSSIBLE = {
     "checkpoint": ("fast",),
     "rate": ("0",),
 }
-"""For each backup option, the values that both programs support. Both run without a rate limit, because mariadb-backup
-does not count its limit in bytes but in chunks."""
+"""For each backup option, the values that both programs support. Both programs run without a rate limit, because
+mariadb-backup does not count its limit in bytes but in chunks."""
 
 
 class BackupProgram(Protocol):

@@ -1,4 +1,4 @@
-"""Databases that ironbench creates on an existing MariaDB server. Their names identify them as ironbench's
+"""Databases that ironbench creates on an existing MariaDB server. The names identify the databases as ironbench's
 (`engines.own_databases`).
 
 MariaDB cannot copy a database. Without access to the files, the closest alternative is to recreate each table from its
@@ -73,8 +73,8 @@ def drop(session: Session, name: str) -> None:
 
 
 def require_databases(session: Session, subject: str, role: str) -> None:
-    """Raises InputError if the user may not create databases. The only reliable test is to create a database. Its name
-    identifies it as ironbench's."""
+    """Raises InputError if the user may not create databases. The only reliable test is to create a database. The name
+    identifies this database as ironbench's."""
     name = new_name()
     try:
         session.query(f"create database `{name}`")

@@ -16,8 +16,8 @@ SCHEMES = ("mysql", "mariadb")
 DEFAULT_PORT = 3306
 _WORDS = ("socket", "tls", "tls_ca")
 _INIT = "set session sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')"
-"""First statement on connections for ironbench's own statements. It enables the quotes and the concatenation operator
-of standard SQL."""
+"""First statement on connections for ironbench's own statements. The statement enables the quotes and the concatenation
+operator of standard SQL."""
 
 
 @dataclass(frozen=True, slots=True)

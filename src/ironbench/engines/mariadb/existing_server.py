@@ -76,8 +76,8 @@ _DIRECTORIES = """
 
 
 def locate(session: Session, machine: Tree) -> ServerLocation:
-    """Locates the server's process on a machine. It is the process with the data directory in its command line. If only
-    one server process runs on the machine, it is that process."""
+    """Locates the server's process on a machine. This is the process with the data directory in its command line. If
+    only one server process runs on the machine, it is that process."""
     known = {str(name): value or "" for name, value in session.query(_DIRECTORIES)}
     data = known.get("datadir", "").rstrip("/")
     roles = {

@@ -1,4 +1,4 @@
-"""The files of a MariaDB server. They are created once and then reused.
+"""The files of a MariaDB server. The files are created once and then reused.
 
 The redo log is moved to the directory that the layout names. InnoDB cannot open data without their redo log, not even
 after a clean shutdown. The log is therefore always kept, copied and removed together with its data.

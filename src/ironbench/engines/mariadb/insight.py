@@ -39,7 +39,7 @@ _OURS = re.compile(
     r"`?information_schema`? \. `?(?:tables|processlist|global_status|innodb_metrics|index_statistics)`?",
     re.IGNORECASE,
 )
-"""Pattern of ironbench's own statements. They are the statements of observers, and those that cancel running statements
+"""Pattern of ironbench's own statements: the statements of observers, and those that cancel running statements
 at the end of a trial."""
 _ALL = "(all prepared statements)"
 _PS = 1e-12

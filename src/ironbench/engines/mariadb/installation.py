@@ -18,8 +18,8 @@ TITLE = "MariaDB"
 OLDEST = (10, 6)
 _SERVERS = ("mariadbd", "mysqld")
 _SYSTEM_TABLES = ("system_tables", "performance_tables", "system_tables_data", "sys_schema")
-"""SQL files that create the schemas `mysql` and `sys`. They are in the order in which `mariadb-install-db` runs them.
-The help tables are omitted."""
+"""SQL files that create the schemas `mysql` and `sys`. The files are in the order in which `mariadb-install-db` runs
+them. The help tables are omitted."""
 _VERSION_IN_FILE = rb"\d+\.\d+\.\d+-MariaDB[-+.\w]*"
 """Pattern of the server's version. The version is a constant in the program file (MYSQL_SERVER_VERSION,
 mysql_version.h)."""

@@ -211,7 +211,7 @@ class _Session:
     user: str
     database: str
     transaction: int = 0
-    """Number of the open transaction. It is 0 if no transaction is open."""
+    """Number of the open transaction, or 0 if no transaction is open."""
     inside: bool = False
     manual: bool = False
     """Whether autocommit is off."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _REFUSED = (1044, 1142, 1143, 1227, 1370, 1419)
-"""Error numbers for a missing privilege. Their SQLSTATE, 42000, is also used for other errors."""
+"""Error numbers for a missing privilege. The SQLSTATE of these errors, 42000, is also used for other errors."""
 
 
 class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
@@ -43,8 +43,8 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         return _core.MysqlConnection(json.dumps(connection).encode(), self.silence_s)
 
     def as_client(self) -> MysqlConnection:
-        """Opens a connection for the user's statements. It has the SQL modes that a client usually has. The caller
-        closes the connection."""
+        """Opens a connection for the user's statements. The connection has the SQL modes that a client usually has. The
+        caller closes the connection."""
         from ironbench import _core
 
         return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets)).encode(), self.silence_s)
@@ -99,8 +99,8 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
 
 
 _INTERRUPTED = (1317, 1969)
-"""Error numbers ER_QUERY_INTERRUPTED and ER_STATEMENT_TIMEOUT. Their SQLSTATE is not the standard one for a cancelled
-statement."""
+"""Error numbers ER_QUERY_INTERRUPTED and ER_STATEMENT_TIMEOUT. The SQLSTATE of these errors is not the standard one for
+a cancelled statement."""
 
 
 class MariadbLine:

@@ -59,8 +59,8 @@ of these settings are different data."""
 INSTALLING = ("innodb_page_size", "innodb_checksum_algorithm", "innodb_undo_tablespaces")
 """Settings that can only be chosen when the data directory is created."""
 LOADING = {"innodb_flush_log_at_trx_commit": "0", "innodb_doublewrite": "OFF"}
-"""Settings for loading. They disable durability: the files are synced after the server has stopped. If the server
-crashes before, the files are discarded."""
+"""Settings for loading. These settings disable durability: the files are synced after the server has stopped. If the
+server crashes before, the files are discarded."""
 _FLASH = {"innodb_flush_neighbors": "0", "innodb_io_capacity": "2000", "innodb_io_capacity_max": "20000"}
 """Settings for flash storage. By default, InnoDB also writes the neighbours of a dirty page. This helps only on
 rotating disks (manual, innodb_flush_neighbors)."""

@@ -230,8 +230,8 @@ def head_of(piece: Piece) -> str:
 
 
 def refuse_within(subject: str, at: str, sql: str) -> None:
-    """Raises InputError for a statement that changes another database. It may do so at once, or when an object that it
-    creates is used. `at`: the statement's position in the file."""
+    """Raises InputError for a statement that changes another database. The statement may do so at once, or when an
+    object that it creates is used. `at`: the statement's position in the file."""
     if _ROWS.match(sql):
         words = sql[:1000]  # only rows follow
         if named := _CHANGES.match(words):
@@ -297,8 +297,8 @@ def _database_settings(words: str) -> str:
 
 
 def _prefix(database: str) -> re.Pattern[bytes]:
-    """Returns a pattern that finds the database's name in front of another name (group 1). It also matches literals,
-    comments and other names, which must be kept unchanged."""
+    """Returns a pattern that finds the database's name in front of another name (group 1). The pattern also matches
+    literals, comments and other names, which must be kept unchanged."""
     name = re.escape(database.encode())
     quoted = re.escape(database.replace("`", "``").encode())
     kept = (_LITERALS.encode(), _COMMENTS.encode(), quoted, name, _NAMES.encode())

@@ -1,1 +1,1 @@
-"""The engine `null`. It answers without doing any work, so a trial with it measures ironbench itself."""
+"""The engine `null`, which answers without doing any work, so a trial with it measures ironbench itself."""

@@ -1,4 +1,4 @@
-"""The engine `null`. It answers statements without doing any work, in order to measure the benchmark harness."""
+"""The engine `null`, which answers statements without doing any work, in order to measure the benchmark harness."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NullEngine(Engine):
     )
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
-        """Accepts only the setting `service`. It is the duration of every statement."""
+        """Accepts only the setting `service`, which is the duration of every statement."""
         for name, value in system.settings.items():
             if name != "service":
                 raise InputError(

@@ -20,7 +20,8 @@ class DatabaseKind:
     tried: bool = False
     """Whether ironbench's tests have ever run with a server of this kind."""
     texts: tuple[str, ...] = ()
-    """Suffixes of the database's SQL files. They are used only if ironbench has no other engine for this database."""
+    """Suffixes of the database's SQL files. The files are used only if ironbench has no other engine for this
+    database."""
     insertion: str = "each"
     """Method of inserting rows. `arrays` sends arrays of parameters (SQLBindParameter). `rows` sends many rows in one
     statement. `each` sends each row with a prepared statement, because some drivers support nothing else."""
@@ -36,7 +37,7 @@ class DatabaseKind:
     inside: bool = False
     """Whether the driver contains the database, so that client and engine share a process."""
     own: tuple[str, ...] = ()
-    """Statements that prepare a connection for ironbench's own statements. Those are in standard SQL."""
+    """Statements that prepare a connection for ironbench's own statements, which are in standard SQL."""
     retryable: tuple[str, ...] = ()
     """SQLSTATEs after which a transaction can be retried, in addition to 40001."""
     retryable_numbers: tuple[int, ...] = ()
@@ -48,7 +49,7 @@ class DatabaseKind:
     settings: str = ""
     """Query for names and values of the database's settings."""
     dialect: Dialect | None = None
-    """Dialect of the database. It is used only if ironbench has no other engine for this database."""
+    """Dialect of the database. The dialect is used only if ironbench has no other engine for this database."""
     one_row: str = ""
     """Name of a table with one row, for databases in which every query needs FROM."""
 

@@ -1,4 +1,4 @@
-"""SQL dialects of databases that ironbench reaches only through ODBC. They follow the vendors' manuals and are
+"""SQL dialects of databases that ironbench reaches only through ODBC. The dialects follow the vendors' manuals and are
 untested."""
 
 from __future__ import annotations

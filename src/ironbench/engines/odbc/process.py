@@ -22,14 +22,14 @@ from ironbench.model.session import Row
 CONNECT_S = 15
 """Login timeout of the driver in seconds (SQL_ATTR_LOGIN_TIMEOUT)."""
 _PATIENCE_S = 30.0
-"""Timeout in seconds for the login and for the statements at the start of a connection. It ends a login with a driver
-that ignores the login timeout."""
+"""Timeout in seconds for the login and for the statements at the start of a connection. The timeout ends a login with a
+driver that ignores the login timeout."""
 _SILENCE_S = 20.0
 """Number of seconds without an answer after which ironbench checks whether the database is alive. The check opens a new
 connection. If the database does not answer on it either, ironbench gives up."""
 _PROBE_S = 10.0
-"""Timeout of this check in seconds. Drivers have a longer timeout of their own. Its error would look like an answer of
-the database."""
+"""Timeout of this check in seconds. Drivers have their own longer timeout, whose error would look like an answer of the
+database."""
 _STOP_S = 5.0
 _ROWS_AT_ONCE = 2048
 _ROWS_INSERTED = 200
@@ -72,7 +72,7 @@ class OdbcLine(ChildChannel):
                 raise self._child.died("before it had connected")
             raise_error(frame[0])
             self.driver_info: dict[str, str] = frame[0]
-            """What the driver reports about itself and the database."""
+            """Information that the driver reports about itself and the database."""
         except BaseException:
             self._child.process.kill()
             self._child.stop()
@@ -196,7 +196,7 @@ def _literal(value: str) -> str:
 
 
 _TABLE = re.compile(r"\b(?:copy|table)\s+(\w+)", re.IGNORECASE)
-"""Pattern of the table name in a statement that is followed by a stream of rows. It covers all dialects."""
+"""Pattern of the table name in a statement that is followed by a stream of rows. The pattern covers all dialects."""
 _WHOLE = re.compile(
     r"\s*(create\s+(or\s+replace\s+)?(function|procedure|trigger)|begin\s+not\s+atomic|declare)\b", re.IGNORECASE
 )

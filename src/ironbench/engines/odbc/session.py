@@ -1,5 +1,5 @@
-"""Session with a database through an ODBC driver. It consists of a connection to the database, and of the functions
-that trials and loading need."""
+"""Session with a database through an ODBC driver. The session consists of a connection to the database, and of the
+functions that trials and loading need."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ANSWER_S = 30.0
 
 
 class OdbcSession(Limited, SessionDefaults):
-    """A session with an existing database. It is never configured, started or stopped."""
+    """A session with an existing database, which is never configured, started or stopped."""
 
     def __init__(self, engine: str, address: OdbcAddress, secrets: Secrets) -> None:
         """Connects. Raises InputError and FailureError."""

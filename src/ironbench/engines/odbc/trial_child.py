@@ -44,7 +44,8 @@ class OdbcFailure:
 
 
 class OdbcClient:
-    """A client's connection. It has a cursor for every command, so that each command is prepared only once."""
+    """A client's connection. The connection has a cursor for every command, so that each command is prepared only
+    once."""
 
     def __init__(self, connection: Any, commands: Sequence[Command], kind: DatabaseKind) -> None:
         self._connection, self._kind = connection, kind

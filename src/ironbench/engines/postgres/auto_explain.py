@@ -1,8 +1,8 @@
 """Plans of executed statements, read from the server's log. This works only if auto_explain writes plans to the log and
 ironbench can read the log.
 
-ironbench sends no queries during a trial for this. It does not configure auto_explain, because only a superuser can
-change its settings (PostgreSQL 18 documentation, F.3). The user decides whether auto_explain is loaded, because it
+ironbench sends no queries during a trial for this. ironbench does not configure auto_explain, because only a superuser
+can change its settings (PostgreSQL 18 documentation, F.3). The user decides whether auto_explain is loaded, because it
 costs time.
 
 The log can be read if the server runs on this machine and this process may read the server's log file. The logging

@@ -1,5 +1,5 @@
-"""The files of a PostgreSQL cluster. They are created once and then reused. The WAL is moved to the directory that the
-layout names."""
+"""The files of a PostgreSQL cluster. The files are created once and then reused. The WAL is moved to the directory that
+the layout names."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ def needs_recovery(cluster: Cluster, installation: PostgresInstallation) -> bool
 
 
 def place_log(cluster: Cluster, installation: PostgresInstallation, identity: Identity) -> None:
-    """Moves pg_wal to the directory of the layout. After a clean shutdown, the WAL is not needed. It is therefore not
-    copied, and pg_resetwal starts a new one. This also repairs a cluster that has lost its WAL, because the WAL was in
-    memory and the machine restarted. Raises FailureError."""
+    """Moves pg_wal to the directory of the layout. After a clean shutdown, the WAL is not needed. The WAL is therefore
+    not copied, and pg_resetwal starts a new one. This also repairs a cluster that has lost its WAL, because the WAL was
+    in memory and the machine restarted. Raises FailureError."""
     link = cluster.files / "pg_wal"
     before = Path(os.path.realpath(link))
     moved = _log_is_elsewhere(cluster)
@@ -195,7 +195,7 @@ def _create(cluster: Cluster, installation: PostgresInstallation, identity: Iden
 
 
 def flags(installation: PostgresInstallation) -> tuple[str, ...]:
-    """Returns the options of initdb. They affect the files permanently."""
+    """Returns the options of initdb. These options affect the files permanently."""
     # The builtin provider sorts in the same way everywhere, and needs neither ICU nor the C library's locales.
     locale = ("--locale-provider=builtin", "--locale=C.UTF-8") if installation.major >= 17 else ("--no-locale",)
     return ("-U", USER, "-E", "UTF8", "--auth=trust", *locale)

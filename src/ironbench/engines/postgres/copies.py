@@ -1,4 +1,4 @@
-"""Databases that ironbench creates on an existing PostgreSQL server. Their names identify them as ironbench's
+"""Databases that ironbench creates on an existing PostgreSQL server. The names identify the databases as ironbench's
 (`engines.own_databases`)."""
 
 from __future__ import annotations

@@ -161,8 +161,8 @@ class PostgresDataImport(DataImport):
 def _left_out(
     dump: PgDump, there: Collection[str], makeable: Collection[str] | None = None, given: bool = False
 ) -> list[str]:
-    """Returns the extensions of the dump that must be skipped. They are not available, or the role may not create them.
-    No data can depend on them.
+    """Returns the extensions of the dump that must be skipped. These extensions are not available, or the role may not
+    create them. No data can depend on them.
 
     Raises InputError if another extension is not available, because any object in the dump may use it. The error is
     raised before anything is restored.

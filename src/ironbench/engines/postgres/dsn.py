@@ -60,7 +60,7 @@ class PostgresAddress:
     channel_binding: str = "prefer"
     require_auth: str = ""
     connect_timeout_s: int | None = None
-    """Time limit in seconds for connecting to one host. None means the core's time limit of 10 s."""
+    """Time limit in seconds for connecting to one host. If None, the core's time limit of 10 s applies."""
 
     def connection(self, secrets: Secrets) -> dict[str, Any]:
         """Returns the `connection` section of a drive plan."""

@@ -99,4 +99,4 @@ FOREIGN = {
     "pool_min_conns": "pgx",
 }
 """Maps parameters of other programs' connection strings to the programs. The names of the parameters are in lower case.
-They cannot be part of a password, so messages may quote them."""
+These names cannot be part of a password, so messages may quote them."""

@@ -36,7 +36,7 @@ class PgDump:
     form: str
     """Format of the dump: `custom`, `directory`, `tar` or `plain`."""
     major: int
-    """Major version of the server from which the dump was made. It is 0 if unknown."""
+    """Major version of the server from which the dump was made, or 0 if unknown."""
     version: str
     extensions: tuple[str, ...]
     schemas: tuple[str, ...]
@@ -155,8 +155,9 @@ def _form(path: Path, subject: str) -> str:
 
 @functools.cache
 def tools(sslmode: str = "disable") -> Tools:
-    """Returns the programs to use. They are the newest installed ones that support `sslmode`, because newer programs
-    can read all older dumps and connect to all older servers. Raises FailureError if no such programs are installed."""
+    """Returns the programs to use. These are the newest installed programs that support `sslmode`, because newer
+    programs can read all older dumps and connect to all older servers. Raises FailureError if no such programs are
+    installed."""
     usable = [one for one in _installed() if sslmode in _NO_TLS or one.bin != installation.find().bin]
     if not usable:
         raise FailureError(

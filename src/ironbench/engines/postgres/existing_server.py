@@ -1,5 +1,5 @@
-"""Checks of an existing server. They find its processes and directories, and check the role's privileges and the free
-connections. The checks run before any trial starts, and change no settings."""
+"""Checks of an existing server. The checks find the server's processes and directories, and examine the role's
+privileges and the free connections. The checks run before any trial starts, and change no settings."""
 
 from __future__ import annotations
 

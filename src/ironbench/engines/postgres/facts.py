@@ -25,7 +25,7 @@ _INCIDENTAL = ("unix_socket_directories", "port", "external_pid_file")
 property of the system."""
 
 _NOT_CHOSEN = ("default", "override", "client", "session")
-"""Values of pg_settings.source for settings that nobody chose for this server."""
+"""Values of pg_settings.source for settings that were not chosen for this server."""
 
 _SETTINGS = f"""
     SELECT name, current_setting(name, true), source, pending_restart

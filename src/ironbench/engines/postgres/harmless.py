@@ -29,7 +29,7 @@ class _Rule(NamedTuple):
     """Name of the kind of statement in records and messages."""
     statement: re.Pattern[str]
     codes: tuple[str, ...] | None
-    """SQLSTATEs of harmless errors of such statements. None means that all errors are harmless."""
+    """SQLSTATEs of harmless errors of such statements. If None, all errors are harmless."""
     without_code: bool = True
     """Whether an error of such a statement is harmless if its SQLSTATE is unknown."""
 

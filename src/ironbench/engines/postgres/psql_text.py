@@ -34,8 +34,8 @@ _FILLS = re.compile(
     r"(?:CREATE\s+(?:UNLOGGED\s+|FOREIGN\s+)?(?:TABLE|SEQUENCE|VIEW|FUNCTION|TYPE|SCHEMA)|COPY|INSERT)\b", re.IGNORECASE
 )
 _COPY = re.compile(rf"COPY\s+({NAME})", re.IGNORECASE)
-"""Pattern of the start of a COPY statement. It ends after the table name, because the list of columns may be longer
-than the examined part of a statement."""
+"""Pattern of the start of a COPY statement. The pattern ends after the table name, because the list of columns may be
+longer than the examined part of a statement."""
 _DUMPED_FROM = re.compile(r"^-- Dumped from database version:? (\d+)(\.\d+)?", re.MULTILINE)
 _COMMENTS = re.compile(r"(?:\s++|--[^\n]*+|/\*(?:[^*/]++|\*(?!/)|/(?!\*))*+\*/)*+")
 _MERGED = ("INSERT", "SELECT", "GRANT", "REVOKE", "COMMENT")
@@ -49,7 +49,7 @@ class PostgresSqlText:
     """Contents of an SQL file."""
 
     written_by: str = ""
-    """Program that wrote the file: `pg_dump` or `pg_dumpall`. It is "" for a file of any other origin."""
+    """Program that wrote the file: `pg_dump` or `pg_dumpall`. The value is "" for a file of any other origin."""
     version: str = ""
     extensions: list[str] = field(default_factory=list)
     schemas: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class PostgresSqlText:
     changes_echo: bool = False
     """Whether the script sets ECHO. This setting determines whether psql repeats failed statements."""
     database: str | None = None
-    """The database into which the file loads its contents. None if the file does not connect to a database."""
+    """The database into which the file loads its contents, or None if the file does not connect to a database."""
 
 
 def examined(path: Path, subject: str) -> PostgresSqlText:

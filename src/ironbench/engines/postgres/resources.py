@@ -1,5 +1,5 @@
-"""Settings and directories that depend on memory, cores and devices. They are used for the preset for large queries,
-and for ideal parts.
+"""Settings and directories that depend on memory, cores and devices, for the preset for large queries and for ideal
+parts.
 
 A preset has the values that a careful administrator would choose for large queries with few clients. No value is tuned
 for a single query. Sources: PostgreSQL's manual (19.4, 19.5, 19.7) and wiki ("Tuning Your PostgreSQL Server").
@@ -99,7 +99,7 @@ LOG_SLACK = 1.25
 """Maximum size of the WAL as a multiple of `max_wal_size`. This setting is a soft limit, which is 1 GB by default
 (PostgreSQL 18 documentation, 19.5.2)."""
 LEAST_CACHE_BYTES = 128 << 20
-"""Minimum size of shared_buffers that ironbench sets. It is the server's default."""
+"""Minimum size of shared_buffers that ironbench sets. This size is the server's default."""
 CACHE = "shared_buffers"
 
 

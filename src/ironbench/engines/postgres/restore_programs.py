@@ -30,7 +30,7 @@ from ironbench.model.session import Session
 _FROM_FILE = re.compile(r"psql:<stdin>:(\d{1,18}): (.*)", re.DOTALL)
 _CLIENT = re.compile(r"(?:error|fatal): (.*)")
 _SERVER = re.compile(r"[^\s:][^:]{0,40}:  (?:([0-9A-Z]{5}): )?(.*)")
-"""Pattern of a message from the server. It consists of the severity, the SQLSTATE and the text (libpq:
+"""Pattern of a message from the server. The message consists of the severity, the SQLSTATE and the text (libpq:
 PQsetErrorVerbosity). The server translates the severity."""
 _AFTERWARDS = re.compile(r"\S[^:]{0,40}:  (\w{5})")
 _STATEMENT = "STATEMENT:  "
@@ -53,7 +53,7 @@ _USUAL = "correct the file or the server"
 @dataclass(slots=True)
 class _Error:
     code: str
-    """SQLSTATE of the message. It is "" if the message has none. A message without an SQLSTATE may be a notice."""
+    """SQLSTATE of the message, or "" if the message has none. A message without an SQLSTATE may be a notice."""
     cause: str
     line: int = 0
     statement: str | None = None
@@ -213,8 +213,8 @@ def _hint(code: str) -> str:
 
 
 def _environment(connection: dict[str, Any]) -> dict[str, str]:
-    """Returns the environment of the programs. It includes the password, because other users could read a password on a
-    command line."""
+    """Returns the environment of the programs. The environment includes the password, because other users could read a
+    password on a command line."""
     given = {
         "PGHOST": connection["host"],
         "PGPORT": str(connection["port"]),

@@ -43,8 +43,9 @@ OURS = {
 
 
 CHECKSUMS = "data_checksums"
-"""Name of the setting for page checksums. It affects the files and not the running server, and `cluster.set_checksums`
-applies it. initdb enables checksums by default since PostgreSQL 18, so a comparison of versions should set it."""
+"""Name of the setting for page checksums. The setting affects the files and not the running server, and
+`cluster.set_checksums` applies it. initdb enables checksums by default since PostgreSQL 18, so a comparison of versions
+should set it."""
 _NOT_IN_THE_FILE = ("bin", CHECKSUMS)
 
 
@@ -90,8 +91,8 @@ LOADING = {
     "autovacuum": "off",
     "maintenance_work_mem": "256MB",
 }
-"""Settings for loading. They disable durability: the files are synced after the server has stopped. If the server
-crashes before, the files are discarded."""
+"""Settings for loading. These settings disable durability: the files are synced after the server has stopped. If the
+server crashes before, the files are discarded."""
 
 
 MOST_WORKERS = 32
@@ -181,7 +182,7 @@ def _parallel(most: int) -> dict[str, str]:
 
 
 PORT = 5432
-"""Port number. It is only part of the name of the socket. The socket's directory is private to one server, so ports
+"""Port number, which is only part of the name of the socket. The socket's directory is private to one server, so ports
 never clash."""
 TEMP_TABLESPACE = "ironbench_temp"
 

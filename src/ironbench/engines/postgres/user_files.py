@@ -1,4 +1,4 @@
-"""Reads values that a DSN omits: passwords, services and certificates. They are in the user's files.
+"""Reads values that a DSN omits: passwords, services and certificates. These values are in the user's files.
 https://www.postgresql.org/docs/18/libpq-pgpass.html https://www.postgresql.org/docs/18/libpq-pgservice.html"""
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ def _services(text: str, place: str) -> dict[str, dict[str, str]]:
 
 
 def client_certificate(given: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Returns the files with the client certificate and key. They are the specified files, or those in ~/.postgresql if
-    they exist. Raises InputError if a file is missing, or if other users can read the key (libpq, 32.19.2)."""
+    """Returns the files with the client certificate and key. These are the specified files, or the files in
+    ~/.postgresql if they exist. Raises InputError if a file is missing, or if other users can read the key (libpq,
+    32.19.2)."""
     if given.get("sslcertmode") == "disable" or given.get("sslmode") == "disable":
         return None, None
     usual, usual_key = _home(environ, ".postgresql/postgresql.crt"), _home(environ, ".postgresql/postgresql.key")

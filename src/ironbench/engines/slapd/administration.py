@@ -1,4 +1,5 @@
-"""Removes and counts entries that ironbench created in a directory. They are a marked entry and everything below it."""
+"""Removes and counts entries that ironbench created in a directory. These are a marked entry and everything below
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The files of a directory server. They are created once, filled offline, and copied while the server is stopped."""
+"""The files of a directory server. The files are created once, filled offline, and copied while the server is
+stopped."""
 
 from __future__ import annotations
 

@@ -34,10 +34,10 @@ class OpenldapInstallation:
 
     server: Path
     loader: Path
-    """Path of `slapadd`. It is the same program as slapd under another name."""
+    """Path of `slapadd`, which is the same program as slapd under another name."""
     schemas: Path
     modules: Path | None
-    """Directory of the modules. None if the required modules are built in."""
+    """Directory of the modules, or None if the required modules are built in."""
     version: str
     """Full version, such as `2.5.13+dfsg-5`."""
     major: str

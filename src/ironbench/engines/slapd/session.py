@@ -65,8 +65,8 @@ class SlapdSession(ServerSession[DirectoryAddress, DirectoryLine]):
         own: OwnedServer | None = None,
         load_offline: Callable[[Iterable[bytes]], None] | None = None,
     ) -> None:
-        """Connects to the server. `load_offline`: function that loads data while the server is stopped. It is given for
-        a server that ironbench started."""
+        """Connects to the server. `load_offline`: function that loads data while the server is stopped. The function is
+        given for a server that ironbench started."""
         self._load_offline = load_offline
         super().__init__(address, secrets, own)
 

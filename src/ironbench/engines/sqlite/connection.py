@@ -1,4 +1,5 @@
-"""A connection to an SQLite file in its own child process. It is used for queries that are timed individually.
+"""A connection to an SQLite file in its own child process. The connection is used for queries that are timed
+individually.
 
 The limits of the engine apply to the process. A crash in the process does not affect ironbench.
 """

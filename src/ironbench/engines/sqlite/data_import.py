@@ -1,4 +1,4 @@
-"""Imports the user's own data into SQLite. The data are a database file. It is copied and never opened in place."""
+"""Imports the user's own data into SQLite. The data are a database file, which is copied and never opened in place."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from ironbench.model.secrets import Secrets
 from ironbench.model.system import Layout, System
 
 _MOST_PARALLEL = 9
-"""Maximum number of threads for one statement. It includes the calling thread, and the additional threads that
+"""Maximum number of threads for one statement. The number includes the calling thread, and the additional threads that
 SQLITE_MAX_WORKER_THREADS permits, 8 by default (https://www.sqlite.org/limits.html)."""
 _STEP = re.compile(r"^\d+ \d+ \d+ (.+)$", re.MULTILINE)
 

@@ -58,7 +58,7 @@ DEFAULTS = {"journal_mode": "wal", "synchronous": "full"}
 """Default pragmas. With these, readers run concurrently with one writer, and every commit is on the device before it
 returns."""
 _OF_THE_FILE = ("page_size", "auto_vacuum")
-"""Pragmas that must come first. They have an effect only before the first table is created."""
+"""Pragmas that must come first, because they have an effect only before the first table is created."""
 _SHAPING = (*_OF_THE_FILE, "analysis_limit")
 """Pragmas that affect what loading writes. analysis_limit determines how much ANALYZE reads, and the statistics of
 ANALYZE are stored in the file."""
@@ -76,7 +76,7 @@ def shaping(settings: dict[str, str]) -> dict[str, str]:
 
 
 def statements(settings: dict[str, str]) -> list[str]:
-    """Returns the statements that every connection executes when it is opened. Their order is valid."""
+    """Returns the statements that every connection executes when it is opened. The statements are in a valid order."""
     pragmas = DEFAULTS | settings
     ordered = [name for name in _OF_THE_FILE if name in pragmas] + [n for n in pragmas if n not in _OF_THE_FILE]
     return [f"PRAGMA {name}={pragmas[name]}" for name in ordered]
@@ -99,7 +99,7 @@ def _pragma(name: str, value: str) -> str:
 
 
 class SqliteSession(SessionDefaults):
-    """A connection to the file. It is closed while a trial runs, so that its locks do not interfere.
+    """A connection to the file. The connection is closed while a trial runs, so that its locks do not interfere.
 
     SQLite has no counters for all connections together. The child process is both engine and client, so their CPU times
     cannot be separated.
@@ -110,8 +110,8 @@ class SqliteSession(SessionDefaults):
     def __init__(
         self, folder: Path, settings: dict[str, str], lock: int, entry: register.RegisterEntry | None = None
     ) -> None:
-        """Opens the connection. `entry`: entry of the database in the register. It contains the control group in which
-        trials run."""
+        """Opens the connection. `entry`: entry of the database in the register. The entry contains the control group in
+        which trials run."""
         self._entry = entry
         self._folder = folder
         self._path = str(folder / FILE)

@@ -23,7 +23,7 @@ from ironbench.workloads.directory import counts, entries, entry_password
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9 ,=+._@()&|!<>~*/\\-]+")
 _LETTERS = "[a-z]{20}"
-"""Pattern of random text. It replaces attribute values, which access logs do not contain."""
+"""Pattern of random text. The pattern replaces attribute values, which access logs do not contain."""
 _MANY = 10_000_000
 """Assumed number of entries of a directory, for the time limit of a search that counts them."""
 

@@ -93,7 +93,8 @@ RULES = rules(0)
 SAMPLE = 50_000
 """Number of earlier trades that are checked after a trial. The check takes less than a second."""
 _STEP = 7_919
-"""Factor by which samples move when trades are added. It is a prime, so that each trial checks different trades."""
+"""Factor by which samples move when trades are added. The factor is a prime, so that each trial checks different
+trades."""
 
 
 def sample(first: int) -> range:
@@ -167,7 +168,7 @@ def _cancel_what_was_left(session: Session) -> None:
 
 
 def check(session: Session, before: BrokerageState, summary: Mapping[str, Any]) -> tuple[Check, ...]:
-    # The commits are read first. Otherwise, the other queries of this session would be counted, too.
+    # The commits are read first. Otherwise, the other queries of this session would also be counted.
     commits = commits_check(session, before.commits, summary)
     held = rules(before.first, sample(before.first))
     del held[BROKERS]

@@ -44,7 +44,7 @@ LIMITS_S = {
 """Limit for the 90th percentile of each transaction's response time, in seconds."""
 MAINTENANCE, MAINTENANCE_S = "data_maintenance", 55.0
 """Name of Data-Maintenance, and the limit in seconds for its response times. Each single response time must be below
-it."""
+this limit."""
 MIX_MISSED = "mix-missed"
 NO_STEADY_STATE = "no-steady-state"
 GIVEN_UP = "market-gave-up"
@@ -122,7 +122,7 @@ def _unsteady(driven: Driven, seen: Sequence[Note]) -> list[Note]:
 
 
 def _given_up(summary: Mapping[str, Any]) -> list[Note]:
-    """Returns a note if the market gave up transactions (`crates/…/roles/market.rs`). Those of the warm-up are counted,
-    too."""
+    """Returns a note if the market gave up transactions (`crates/…/roles/market.rs`). Transactions of the warm-up are
+    also counted."""
     count = int(summary.get("figures", {}).get("market_given_up", 0))
     return [note(GIVEN_UP, given_up=count)] if count else []

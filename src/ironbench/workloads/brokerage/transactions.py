@@ -21,7 +21,7 @@ ISOLATION = {
     "data_maintenance": "read committed",
 }
 """Lowest isolation level that TPC-E permits for each transaction. Transactions of customers come first, in order of
-frequency. Those of the market and maintenance follow.
+frequency. Transactions of the market and maintenance follow.
 """
 
 VARIABLES = (
@@ -52,5 +52,6 @@ def script(name: str, engine: str, isolation: str = "", logic: str = "client") -
 
 
 def cleanup(engine: str) -> tuple[str, ...]:
-    """Returns statements that cancel open orders of an earlier trial. They are executed before the next trial."""
+    """Returns statements that cancel open orders of an earlier trial. The statements are executed before the next
+    trial."""
     return sql_files.statements(FOLDER, "trade_cleanup", engine)

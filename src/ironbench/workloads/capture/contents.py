@@ -80,7 +80,7 @@ class Contents:
     width_s: float
     intervals: tuple[Interval, ...]
     inside: Pauses | None
-    """Pauses inside transactions. None if durations are unknown, or if there are no such pauses."""
+    """Pauses inside transactions. The value is None if durations are unknown, or if there are no such pauses."""
     between: Pauses | None
     """Pauses between transactions."""
     top: tuple[StatementUse, ...]

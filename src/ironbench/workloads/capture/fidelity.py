@@ -12,7 +12,7 @@ from ironbench.model.note import Note, note
 from ironbench.workloads.capture import file, selection, tape
 
 RECORDED, REPLAYED, DIVERGENCE = "recorded_work", "replayed_work", "replay_divergence"
-"""Names of metrics. Each has one value for each measure (`{of=MEASURE}`)."""
+"""Names of metrics. Each metric has one value for each measure (`{of=MEASURE}`)."""
 STATEMENTS, MIX, FAILED = "statements", "mix", "failed_statements"
 NOTED, FLAGGED = 0.05, 0.2
 """Limits for divergences. Above `NOTED`, the trial gets a note. Above `FLAGGED`, the trial is flagged if the measure is

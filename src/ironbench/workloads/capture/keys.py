@@ -28,8 +28,8 @@ _WRONG = 0.01
 """Fraction of the values at a place that may break a rule. Some do, because several processes write the log and times
 are in milliseconds."""
 _LATE_US = 100_000
-"""Tolerance in microseconds for the order of makers. It is needed because times are in milliseconds, and because
-durations do not include the time between Parse, Bind and Execute."""
+"""Tolerance in microseconds for the order of makers. The tolerance is needed because times are in milliseconds, and
+because durations do not include the time between Parse, Bind and Execute."""
 _SPARE, _SPARE_COUNT = 4, 100
 """Limits for the range of numbers: as a multiple of the number of makers, and as a number of additional values. The
 range is larger than the number of makers, because other statements also use the sequence."""

@@ -1,5 +1,5 @@
-"""Makes a capture from logs that the core does not read. They are read by an engine's `LogReader`. Such a capture can
-be shown but not replayed."""
+"""Makes a capture from logs that the core does not read. These logs are read by an engine's `LogReader`. Such a capture
+can be shown but not replayed."""
 
 from __future__ import annotations
 

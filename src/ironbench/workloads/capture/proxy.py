@@ -38,7 +38,8 @@ Show = Callable[[float, str], None]
 
 _PARTIAL = ".partial"
 _STORED_S = 2.0
-"""Maximum time in seconds until a statement is stored. It is not shorter because DuckDB syncs its file each time."""
+"""Maximum time in seconds until a statement is stored. The time is not shorter because DuckDB syncs its file each
+time."""
 _LOOK_S = 0.25
 _RESERVE = 32 << 20
 """Disk space in bytes that stays free for finishing the capture. Half of the partial capture's size stays free in

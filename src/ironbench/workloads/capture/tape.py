@@ -52,7 +52,8 @@ class Chosen:
     failed: int
     """Number of statements that failed when they were captured."""
     rows: int | None
-    """Number of rows that the statements returned or changed. None if the capture does not contain numbers of rows."""
+    """Number of rows that the statements returned or changed, or None if the capture does not contain numbers of
+    rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Changes:
     """Intended differences between a replay and the recording."""
 
     copies: int
-    """How many times each session is replayed. Its copies run at the same time."""
+    """How many times each session is replayed. The copies of a session run at the same time."""
     shift_time: bool
     new_keys: bool
 
@@ -70,10 +71,10 @@ class Tape:
     path: str
     clients: tuple[tuple[int, int], ...]
     kinds: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
-    """Kinds of transactions. Each has a name, and its statements with their numbers of calls."""
+    """Kinds of transactions. Each kind has a name, and its statements with their numbers of calls."""
     keys: KeyUse
     typical: tuple[ScriptCommand, ...]
-    """The statements that took the most time. Their parameters have the values of one execution."""
+    """The statements that took the most time. The parameters of these statements have the values of one execution."""
 
 
 def chosen(options: Mapping[str, str]) -> Chosen:
@@ -93,7 +94,7 @@ def chosen(options: Mapping[str, str]) -> Chosen:
 
 
 def tape(options: Mapping[str, str]) -> Tape:
-    """Returns the tape for these options. Its file exists until this process ends. Raises InputError and
+    """Returns the tape for these options. The tape's file exists until this process ends. Raises InputError and
     FailureError."""
     path = options["file"]
     changes = Changes(int(options["sessions"]), options["shift_time"] == "yes", options["keys"] == "new")

@@ -32,9 +32,9 @@ def entry_password() -> str:
 @dataclass(frozen=True, slots=True)
 class DirectoryCounts:
     entries: int | None
-    """Number of entries. None if the server does not allow counting them."""
+    """Number of entries, or None if the server does not allow counting them."""
     writes: int | None
-    """Number of changes that the server has completed since it started. None if the server does not count them."""
+    """Number of changes that the server has completed since it started, or None if the server does not count them."""
     size: int
     """Estimated number of entries. The time limit for counting entries is computed from it."""
 

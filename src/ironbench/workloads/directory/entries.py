@@ -15,7 +15,7 @@ from ironbench.workloads.base import Dataset
 from ironbench.workloads.directory import ldif
 
 VERSION = 1
-"""Version of the entries. It is increased whenever the same options would produce different entries."""
+"""Version of the entries. The version is increased whenever the same options would produce different entries."""
 NAME = "ou=directory"
 TOP = f"{NAME},"
 """DN of the parent of all entries, without the base DN."""
@@ -105,8 +105,8 @@ def _made(text: str, count: int, base: str) -> Iterator[bytes]:
 
 def _own(path: str, base: str) -> Iterator[bytes]:
     """Yields the entries of the user's file in pieces, up to the first record that is a change. A piece contains only
-    whole entries. Their DNs are below the base DN. Entries that already exist are left out, because the export of a
-    directory contains the entry of its base DN.
+    whole entries. The DNs of the entries are below the base DN. Entries that already exist are left out, because the
+    export of a directory contains the entry of its base DN.
     """
     yield _head(base).encode()
     if roots := _roots(path, base):

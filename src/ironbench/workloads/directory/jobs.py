@@ -32,8 +32,8 @@ _NEW = (
     "?sn=Ironbench?cn=Ironbench :{number}?uid=ironbench.:client_id.:{number}?description=[a-z]{{80}};"
 )
 _LOGIN = ("cn,mail", "telephoneNumber,mobile", "employeeNumber", "street,l,st", "description", "initials,sn", "mail")
-"""Attributes that the job `login` requests. It finds a person, sends a search for each of these texts, and then binds
-as the person."""
+"""Attributes that the job `login` requests. The job finds a person, sends a search for each of these texts, and then
+binds as the person."""
 
 
 def scripts(options: Mapping[str, str]) -> list[ScriptSource]:
@@ -149,7 +149,7 @@ def _numbered(text: str, subject: str) -> str:
 
 
 def _search(options: Mapping[str, str], text: str = "") -> str:
-    """Returns the script of a search. It uses the user's filter or, without one, looks for one person."""
+    """Returns the script of a search. The search uses the user's filter or, without one, looks for one person."""
     attributes, scope, limit = plain(options["attributes"]), options["scope"], options["limit"]
     limits = "" if limit == "0" else f"?sizelimit={limit}"
     text = text or options["filter"]

@@ -114,7 +114,8 @@ def plain(dn: str) -> str:
 
 
 def parent(dn: str) -> str:
-    """Returns the DN of the parent. It starts after the first comma that is not escaped by a backslash (RFC 4514)."""
+    """Returns the DN of the parent, which starts after the first comma that is not escaped by a backslash (RFC
+    4514)."""
     found = re.match(r"(?:[^\\,]|\\.)*,", dn, re.DOTALL)
     return dn[found.end() :] if found else ""
 
@@ -140,7 +141,7 @@ class _Line(NamedTuple):
     number: int
     name: str
     parts: re.Match[bytes] | None
-    """Parts of the line. None for the line `-`, which ends a modification."""
+    """Parts of the line, or None for the line `-`, which ends a modification."""
     text: bytes
 
 

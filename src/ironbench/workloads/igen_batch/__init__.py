@@ -107,8 +107,8 @@ _SEQUENCE = re.compile(r"create sequence (\w+)$")
 
 
 def _sequences(schema: Sequence[str]) -> list[str]:
-    """Returns the sequences that belong to no table. They must be dropped separately, because dropping a table does not
-    drop them."""
+    """Returns the sequences that belong to no table. These sequences must be dropped separately, because dropping a
+    table does not drop them."""
     return [made[1] for statement in schema if (made := _SEQUENCE.match(statement))]
 
 

@@ -121,8 +121,8 @@ def _writes(options: Mapping[str, str], inserted: int, deleted: int, summary: Ma
 
     With weight=heavy, every commit places exactly one order and archives one. With weight=light, an insert or delete
     correctly has no effect if its customer is at the limit (docs/workloads/igen-oltp.md). This happens to one in
-    `MOST_ORDERS` inserts and to the same fraction of deletes. Their number has a binomial distribution. Concurrent
-    clients that choose the same customer may cause one more.
+    `MOST_ORDERS` inserts and to the same fraction of deletes. The number of these transactions has a binomial
+    distribution. Concurrent clients that choose the same customer may cause one more.
     """
     unsure = int(summary["server_commits_uncertain"])
     if options["weight"] == "heavy":

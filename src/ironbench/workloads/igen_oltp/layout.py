@@ -22,7 +22,7 @@ class TableLayout:
     last: tuple[int, ...]
     """Number of the last customer in each region. The numbers of a region follow those of the region before it."""
     active: tuple[int, ...]
-    """Largest random number that selects each region. That of the last region is `CHANCES`."""
+    """Largest random number that selects each region. For the last region, this number is `CHANCES`."""
     products: int
     categories: int
 

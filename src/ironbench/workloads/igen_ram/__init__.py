@@ -17,7 +17,7 @@ from ironbench.workloads.base import Option, Workload
 
 _PROBE_S = 0.5
 _PROBED_BYTES = 256 << 20
-"""Minimum memory in bytes with which measurements exceed the CPU caches. It is several times the last-level cache of
+"""Minimum memory in bytes with which measurements exceed the CPU caches. This is several times the last-level cache of
 common processors. The measurements use up to 256 MiB (latency) and 384 MiB (bandwidth)."""
 
 
@@ -95,8 +95,8 @@ def _require(threads: int, memory: str) -> int:
 
 
 def _within_caches(size: int) -> tuple[Note, ...]:
-    """Returns a warning if the measurements did not exceed the CPU caches. They use only as much memory as one thread
-    has, which may be too little."""
+    """Returns a warning if the measurements did not exceed the CPU caches. The measurements use only as much memory as
+    one thread has, which may be too little."""
     if size >= _PROBED_BYTES:
         return ()
     return (note("probes-within-caches", probed_bytes=size, needed_bytes=_PROBED_BYTES),)

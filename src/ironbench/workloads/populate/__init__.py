@@ -18,10 +18,10 @@ from ironbench.workloads.commit_check import wait_for_clients
 from ironbench.workloads.wide_table import GB, ROW, TABLE, WideTable
 
 LEAST_BYTES_PER_S = 5e6
-"""Assumed rate in bytes per second if each commit contains few rows. It is that of a slow disk."""
+"""Assumed rate in bytes per second if each commit contains few rows. This is the rate of a slow disk."""
 USUAL_BYTES_PER_S = {"rows": 20e6, "batch": 50e6, "copy": 80e6}
-"""Typical rates in bytes per second. They were measured on a small virtual machine, and only their order of magnitude
-is meaningful."""
+"""Typical rates in bytes per second. The rates were measured on a small virtual machine, and only their order of
+magnitude is meaningful."""
 
 
 class Populate(Workload):

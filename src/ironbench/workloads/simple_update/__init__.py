@@ -1,5 +1,5 @@
-"""The workload `simple-update` of pgbench. A transaction updates an account and inserts into the history. It does not
-update tellers and branches, so there is no contention on their rows."""
+"""The workload `simple-update` of pgbench. A transaction updates an account and inserts into the history. The
+transaction does not update tellers and branches, so there is no contention on their rows."""
 
 from __future__ import annotations
 

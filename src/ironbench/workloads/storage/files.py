@@ -1,6 +1,6 @@
-"""Creates the files that are measured. They have no names, so that none can be left behind. The file system may first
-be filled to a given level, because the level affects the speed. The fuller flash is, the slower are writes. On a disk,
-the outer tracks are the fastest and are used first.
+"""Creates the files that are measured. The files have no names, so that none can be left behind. The file system may
+first be filled to a given level, because the level affects the speed. The fuller flash is, the slower are writes. On a
+disk, the outer tracks are the fastest and are used first.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def require(folder: str, size: int, direct: bool) -> None:
 
 @contextmanager
 def made(folders: Sequence[str], size: int, direct: bool) -> Iterator[list[TestFile]]:
-    """Creates a file in each folder. Its space is reserved but not written. The files disappear when this process ends,
-    even if the process is killed."""
+    """Creates a file in each folder. The files' space is reserved but not written. The files disappear when this
+    process ends, even if the process is killed."""
     with ExitStack() as stack:
         yield [_made(folder, size, direct, stack) for folder in folders]
 
@@ -125,7 +125,7 @@ def by_file_system(folders: Sequence[str]) -> dict[str, int]:
 
 def require_level(folder: str, percent: int, size: int) -> None:
     """Raises InputError if the file system cannot be filled to this level. `size`: total size of the measured files in
-    bytes. They are part of the level."""
+    bytes. These files are part of the level."""
     filler_bytes(folder, percent, size)
 
 
@@ -136,14 +136,14 @@ def require_emulated_level(folder: str, capacity: int, percent: int, size: int) 
 
 
 def filled(folder: str, percent: int, size: int, direct: bool) -> AbstractContextManager[list[TestFile]]:
-    """Creates a filler file. Its size is chosen so that the file system has the given level when the measured files
-    exist. Raises InputError or FailureError."""
+    """Creates a filler file. The size of the filler file is chosen so that the file system has the given level when the
+    measured files exist. Raises InputError or FailureError."""
     return made([folder], filler_bytes(folder, percent, size), direct)
 
 
 def filler_bytes(folder: str, percent: int, size: int) -> int:
-    """Returns the size of the filler file for the given level. It is a multiple of 1 MiB, and at least 1 MiB. Raises
-    InputError."""
+    """Returns the size of the filler file for the given level. The size is a multiple of 1 MiB, and at least 1 MiB.
+    Raises InputError."""
     usage = shutil.disk_usage(folder)
     return _missing(folder, usage.total, usage.used, space.free_bytes(folder), percent, size)
 

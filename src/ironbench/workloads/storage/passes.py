@@ -56,7 +56,7 @@ class PassResult:
     note: str
     stopped: bool
     alone: int | None = None
-    """Index of the file, if the pass used only one of several files. None if it used all files."""
+    """Index of the file, if the pass used only one of several files. The value is None if the pass used all files."""
 
     @property
     def bytes_per_s(self) -> float:
@@ -176,7 +176,8 @@ class PlannedPass:
     """0-based number of the round. A sustained write has only round 0."""
     seconds: float
     alone: int | None = None
-    """Index of the file, if the pass uses only one of several files. None if it uses all files at the same time."""
+    """Index of the file, if the pass uses only one of several files. The value is None if the pass uses all files at
+    the same time."""
 
 
 def due(options: Mapping[str, str], folders: int, duration_s: float | None = None) -> list[PlannedPass]:

@@ -24,7 +24,7 @@ class SbtestState:
     fixed: Mapping[str, str]
     """Number of loaded rows and sum of their ids. The key is the table."""
     added: int
-    """Number of rows that were added. Their ids are above those of the loaded rows."""
+    """Number of rows that were added. The ids of these rows are above those of the loaded rows."""
     all: int
     """Number of all rows. Counted only for the test that deletes rows; 0 for all other tests."""
     k: int
@@ -43,7 +43,7 @@ def read_state(session: Session, options: Mapping[str, str]) -> SbtestState:
 def check(
     session: Session, options: Mapping[str, str], before: SbtestState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    # The commits are read first. Otherwise, the other queries of this session would be counted, too.
+    # The commits are read first. Otherwise, the other queries of this session would also be counted.
     found = list(commits_check(session, before.commits, summary))
     (script,) = summary["scripts"]
     done, unsure = int(script["completed"]), int(summary.get("server_commits_uncertain", 0))
@@ -90,8 +90,8 @@ def _sum(session: Session, options: Mapping[str, str], sql: str) -> int:
 
 def increments(options: Mapping[str, str]) -> int:
     """Returns by how much each event increases the sum of `k`. Returns 0 if the sum is not checked. This is the case if
-    rows are replaced by rows with another `k`, or if there are too many rows. It is also the case without transactions,
-    because a failed event may have done some of its updates.
+    rows are replaced by rows with another `k`, or if there are too many rows. The sum is also not checked without
+    transactions, because a failed event may have done some of its updates.
     """
     parts = events.uses(options, "skip_trx") and options["skip_trx"] == "on"
     if events.replaces(options) or parts or tables.rows(options) > WHOLE_ROWS:

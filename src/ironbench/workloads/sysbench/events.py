@@ -43,7 +43,7 @@ _SINGLE = {
     "oltp_update_index": {"index_updates": "1"},
     "oltp_update_non_index": {"non_index_updates": "1"},
 }
-"""Tests with a single statement. They are described by the options of `oltp_read_write` that result in the same
+"""Tests with a single statement. These tests are described by the options of `oltp_read_write` that result in the same
 statement."""
 MOST_STATEMENTS = 100_000
 _C = "-".join(["#" * 11] * 10)

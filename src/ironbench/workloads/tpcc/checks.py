@@ -37,12 +37,13 @@ CHECKED_WAREHOUSES = 10
 """Number of warehouses that are checked after a trial. The check takes a few seconds. If there are more warehouses,
 each trial checks different ones."""
 _STEP = 7_919
-"""Factor by which samples move when orders are added. It is a prime, so that each trial checks different warehouses."""
+"""Factor by which samples move when orders are added. The factor is a prime, so that each trial checks different
+warehouses."""
 
 
 def violations(warehouses: range) -> dict[tuple[int, ...], str]:
-    """Returns queries. A query checks the conditions that read the same large tables, whose numbers are the key. It has
-    one column for each condition: the number of rows of these warehouses that violate the condition.
+    """Returns queries. A query checks the conditions that read the same large tables, whose numbers are the key. The
+    query has one column for each condition: the number of rows of these warehouses that violate the condition.
     """
 
     def of(warehouse: str) -> str:
@@ -157,8 +158,8 @@ class TpccState:
     """Numbers of rows before a trial. No transaction is in progress at this time."""
 
     orders: int
-    """Number of orders that were ever placed. It is computed from the next order numbers of districts, because orders
-    are numbered without gaps (conditions 2 and 4)."""
+    """Number of orders that were ever placed. The number is computed from the next order numbers of districts, because
+    orders are numbered without gaps (conditions 2 and 4)."""
     undelivered: int
     payments: int
     commits: Commits
@@ -177,7 +178,7 @@ def read_state(session: Session) -> TpccState:
 def check(
     session: Session, options: Mapping[str, str], before: TpccState, summary: Mapping[str, Any]
 ) -> tuple[Check, ...]:
-    # The commits are read first. Otherwise, the other queries of this session would be counted, too.
+    # The commits are read first. Otherwise, the other queries of this session would also be counted.
     commits = commits_check(session, before.commits, summary)
     warehouses = int(options["warehouses"])
     kept = _conditions(session, _lasting(sample(warehouses, before.orders)))

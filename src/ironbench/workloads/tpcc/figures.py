@@ -34,7 +34,7 @@ MIX_MISSED = "mix-missed"
 
 def limits_s(scripts: Container[str]) -> dict[str, float]:
     """Returns the limit for the 90th percentile of each transaction's response time, in seconds. `scripts`: names of
-    the trial's scripts. They show whether deliveries are deferred."""
+    the trial's scripts. These names show whether deliveries are deferred."""
     return _LIMITS_S | _DEFERRED_S if REQUEST in scripts else _LIMITS_S
 
 

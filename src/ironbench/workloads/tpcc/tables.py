@@ -102,10 +102,10 @@ def dataset(engine: str, options: Mapping[str, str]) -> Dataset:
 
 
 def _recognised(warehouses: int) -> str:
-    """Returns a query that recognises tables which another program loaded. It is true if they contain the rows of
-    exactly this many warehouses. Trials may have added orders and payments. The query detects missing and surplus rows,
-    for example after an interrupted load. It does not check values. The consistency conditions check sums of values.
-    Distributions and texts are not checked.
+    """Returns a query that recognises tables which another program loaded. The query returns true if the tables contain
+    the rows of exactly this many warehouses. Trials may have added orders and payments. The query detects missing and
+    surplus rows, for example after an interrupted load. The query does not check values. The consistency conditions
+    check sums of values. Distributions and texts are not checked.
     """
     districts = warehouses * DISTRICTS
     customers = districts * CUSTOMERS
@@ -128,8 +128,8 @@ def _recognised(warehouses: int) -> str:
 def _intact(warehouses: int) -> str:
     """Returns a query that is true if all warehouses still have their districts, customers, stock and orders.
 
-    It does not count customers and stock, because this would read millions of rows. Instead, it looks up the last rows
-    of each district and warehouse by their keys.
+    The query does not count customers and stock, because this would read millions of rows. Instead, it looks up the
+    last rows of each district and warehouse by their keys.
     """
     districts = warehouses * DISTRICTS
     return (

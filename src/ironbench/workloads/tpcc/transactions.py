@@ -23,7 +23,8 @@ ISOLATION = {
 
 TPC-C requires serializable transactions, except that Stock-Level may read what other transactions commit in between
 (clause 3.4). New-Order and Payment lock each row before they read a value that they change. The other values that they
-read are constants. They are therefore serializable at read committed. Order-Status and Delivery need a snapshot.
+read are constants. New-Order and Payment are therefore serializable at read committed. Order-Status and Delivery need a
+snapshot.
 """
 CALLED = "_called"
 """Suffix of the scripts that call a procedure."""
@@ -34,7 +35,7 @@ VARIABLES = (
 )
 """Script variables that the core sets before each transaction."""
 _STOCK = "-- STOCK: the updates of each line's stock (stock.sql) are inserted here.\n"
-"""Line in the scripts of New-Order. It is replaced with the statements of `_stock`."""
+"""Line in the scripts of New-Order that is replaced with the statements of `_stock`."""
 _LINES = (5, 15)
 """Minimum and maximum number of lines of an order."""
 

@@ -1,5 +1,5 @@
-"""The `tpch` workload: 22 analytical queries of a wholesale supplier, derived from TPC-H. They run as a power test, a
-throughput test, both, or a single stream of queries.
+"""The `tpch` workload: 22 analytical queries of a wholesale supplier, derived from TPC-H. The queries run as a power
+test, a throughput test, both, or a single stream of queries.
 
 Query texts, parameters and metrics were written for ironbench according to the TPC-H specification 2.17.3;
 docs/workloads/tpch.md explains the choices."""
@@ -199,8 +199,8 @@ class Tpch(Workload):
         return options["test"] != "stream"
 
     def counts_all(self, options: Mapping[str, str]) -> bool:
-        """Returns false if the test includes refresh functions. They write WAL and use CPU time, but do not count as
-        queries."""
+        """Returns false if the test includes refresh functions. Refresh functions write WAL and use CPU time, but do
+        not count as queries."""
         return options.get("test") == "stream"
 
     def drive(self, work: Work) -> Outcome:

@@ -21,7 +21,7 @@ _CENT = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """Answer of a query: column names, and rows of text. None stands for NULL."""
+    """Answer of a query: column names, and rows of text. NULL is stored as None."""
 
     columns: tuple[str, ...]
     rows: tuple[Row, ...]

@@ -49,8 +49,8 @@ _SHARE_OF_STOCK = Decimal("0.0001")
 
 
 class QueryRandom:
-    """Random numbers for one query of one stream. They use only `Random.random`, which is guaranteed to give the same
-    sequence in all Python versions."""
+    """Random numbers for one query of one stream. The numbers come only from `Random.random`, which is guaranteed to
+    give the same sequence in all Python versions."""
 
     def __init__(self, seed: int, query: int) -> None:
         self._random = Random(seed * 32 + query)
@@ -69,8 +69,8 @@ class QueryRandom:
 
 
 def drawn(query: int, seed: int, scale: Decimal) -> Values:
-    """Returns random parameters of a query. `seed`: seed of the stream. It is the power test's seed plus the number of
-    the stream (2.1.3.5, 5.3.7)."""
+    """Returns random parameters of a query. `seed`: seed of the stream, which is the power test's seed plus the number
+    of the stream (2.1.3.5, 5.3.7)."""
     values = _DRAW[query](QueryRandom(seed, query))
     if query == 11:
         values["fraction"] = f"{(_SHARE_OF_STOCK / scale).normalize():f}"
@@ -78,8 +78,8 @@ def drawn(query: int, seed: int, scale: Decimal) -> Values:
 
 
 def validation(query: int) -> Values:
-    """Returns the parameters of the query for which answers are published. They are the same for every scale factor,
-    even the fraction in query 11."""
+    """Returns the parameters of the query for which answers are published. These parameters are the same for every
+    scale factor, even the fraction in query 11."""
     return _VALIDATION[query]
 
 

@@ -1,7 +1,7 @@
 """Refresh functions of TPC-H specification 2.17.3, clauses 2.5 to 2.8 and 4.2.4. RF1 inserts 0.1% new orders with their
-lines. RF2 deletes as many old ones. A separate process generates the rows. It ends before the measured window starts,
-so that its memory is free: the text pool alone takes 300 MB. An order and its lines change in one transaction. The
-option `refresh_orders` sets the number of orders per transaction.
+lines. RF2 deletes as many old ones. A separate process generates the rows. This process ends before the measured window
+starts, so that its memory is free: the text pool alone takes 300 MB. An order and its lines change in one transaction.
+The option `refresh_orders` sets the number of orders per transaction.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _KEYS_OF_A_GROUP = 8
 
 @dataclass(frozen=True, slots=True)
 class RefreshPiece:
-    """The part of a set that one transaction changes. It contains the rows that RF1 inserts, in COPY's text format, and
-    the range of keys that RF2 deletes."""
+    """The part of a set that one transaction changes. The part contains the rows that RF1 inserts, in COPY's text
+    format, and the range of keys that RF2 deletes."""
 
     orders: bytes
     lines: bytes

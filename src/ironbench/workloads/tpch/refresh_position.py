@@ -1,5 +1,5 @@
-"""The number of the next refresh set. It is stored in the database itself, so that every copy of the data contains
-it."""
+"""The number of the next refresh set. The number is stored in the database itself, so that every copy of the data
+contains it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of queries. Each stream is a thread that executes its steps one after another. One loop supervises all
+"""Streams of queries. Each stream is a thread that executes its steps one after another. A single loop supervises all
 streams.
 
 Python threads are fast enough for this. A step takes milliseconds to hours. Only some tens of microseconds pass between
@@ -21,7 +21,7 @@ from ironbench.host.child_connection import CANCELLED
 from ironbench.model.session import PipelinedConnection, WorkConnection
 
 OVER_LIMIT = "over-limit"
-"""Error of a step that was cancelled because it exceeded its limit. It is used in place of an SQLSTATE."""
+"""Error of a step that was cancelled because it exceeded its limit. This text is used in place of an SQLSTATE."""
 _CONNECTION_GONE = ("", "08", "57", "XX")
 """SQLSTATE classes of errors after which further queries cannot succeed. "" stands for an error without an SQLSTATE."""
 _WATCH_S = 0.02
@@ -73,9 +73,9 @@ class StepRun:
 
     @property
     def elapsed_s(self) -> float:
-        """Time of a step, as used in every metric. It ends with the last byte of the answer. In TPC-H, it ends only
-        when the next query is submitted (2.17.3, 5.3.7.1). The difference is caused by ironbench and not by the system.
-        It is reported as the metric `lateness_…_s`.
+        """Time of a step, as used in every metric. The time ends with the last byte of the answer. In TPC-H, it ends
+        only when the next query is submitted (2.17.3, 5.3.7.1). The difference is caused by ironbench and not by the
+        system. This difference is reported as the metric `lateness_…_s`.
         """
         return self.answered_s - self.submitted_s
 

@@ -33,8 +33,8 @@ from ironbench.workloads.tpch.validator import Validated, Validator
 
 _REFRESH_STREAM = -1
 _SLOWER = 3.0
-"""If the engine measures each step of a query's plan, the query takes longer. Its limit is then this multiple of its
-normal limit."""
+"""If the engine measures each step of a query's plan, the query takes longer. The query's limit is then this multiple
+of its normal limit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuery:
-    """A step of a stream. It executes a query and stores the answer."""
+    """A step of a stream, which executes a query and stores the answer."""
 
     query: int
     sql: str
@@ -106,8 +106,8 @@ def into_folder(folder: Path, by_query: Mapping[int, QueryAnswer]) -> None:
 
 
 class Ledger:
-    """Stores which data have been validated. There is one file for each load. It is outside of the data directory, so
-    that copies of the data also count as validated."""
+    """Stores which data have been validated. There is one file for each load. The file is outside of the data
+    directory, so that copies of the data also count as validated."""
 
     def __init__(self, *identity: str) -> None:
         """Creates the ledger. `identity`: content key and time of the load, engine and version."""

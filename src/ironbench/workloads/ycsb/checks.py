@@ -23,7 +23,7 @@ class State:
     """State before a trial."""
 
     records: int | None
-    """Number of records. None if there are too many to count in a short time."""
+    """Number of records, or None if there are too many to count in a short time."""
     commits: Commits
 
 

@@ -43,8 +43,8 @@ _OFFSET, _PRIME = 0xCBF29CE484222325, 0x100000001B3
 
 
 def key(number: int) -> str:
-    """Returns the key of a record. It contains the FNV-1a hash of the eight bytes of the record's number. The hash is
-    interpreted as a signed number, and its sign is dropped."""
+    """Returns the key of a record. The key contains the FNV-1a hash of the eight bytes of the record's number. The hash
+    is interpreted as a signed number, and its sign is dropped."""
     found = _OFFSET
     for byte in number.to_bytes(8, "little"):
         found = (found ^ byte) * _PRIME % 2**64

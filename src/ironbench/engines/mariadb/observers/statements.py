@@ -1,4 +1,4 @@
-"""Cost of each statement on the server (performance_schema). It is read at the start and the end of the measured
+"""Cost of each statement on the server (performance_schema). The cost is read at the start and the end of the measured
 window.
 
 Statements that are sent as text are counted for each digest. Prepared statements are counted for each connection, and

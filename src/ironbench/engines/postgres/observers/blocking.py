@@ -95,7 +95,7 @@ class PgBlocking:
 def _parse(text: str) -> Values:
     """Returns the number of chains, their total length, and how often each table and each state of a root occurred.
 
-    A backend may wait for the end of another transaction. Its wait then does not show the table. If the backend is
+    A backend may wait for the end of another transaction. Such a wait does not show the table. If the backend is
     changing only one table, this table is counted.
     """
     values: Values = {}

@@ -2,9 +2,9 @@
 
 The columns of views differ between versions. `to_jsonb(row)` returns those that exist.
 
-A backend reports its statistics at the end of a transaction, but at most once a second. It does not report if only its
-number of transactions has changed. If the scripts of a backend access no table, it therefore reports only when it exits
-(PostgreSQL 18, pgstat_report_stat in src/backend/utils/activity/pgstat.c).
+A backend reports its statistics at the end of a transaction, but at most once a second. The backend does not report if
+only its number of transactions has changed. If the scripts of a backend access no table, it therefore reports only when
+it exits (PostgreSQL 18, pgstat_report_stat in src/backend/utils/activity/pgstat.c).
 """
 
 from __future__ import annotations

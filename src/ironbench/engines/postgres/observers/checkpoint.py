@@ -1,8 +1,9 @@
-"""PostgreSQL's checkpoints: number, interval and volume. They are in pg_stat_checkpointer, and before version 17 in
-pg_stat_bgwriter.
+"""PostgreSQL's checkpoints: number, interval and volume. The counters are in pg_stat_checkpointer, and before version
+17 in pg_stat_bgwriter.
 
 The first change of each page after a checkpoint writes the whole page to the WAL. A trial with fewer than two
-checkpoints therefore contains either many or few of these full page images. It does not measure the steady state.
+checkpoints therefore contains either many or few of these full page images. Such a trial does not measure the steady
+state.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Statistics of the database: commits and rollbacks, cache hits, rows, and temporary files (pg_stat_database).
 
 A transaction gets an id when it first writes (PostgreSQL 18 documentation, 67.1). The next free id therefore shows how
-many transactions have written. It covers all sessions and all kinds of changes.
+many transactions have written. This number covers all sessions and all kinds of changes.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ HOLDER = {
     "deadlock": "is part of a deadlock",
     "ended": "had just ended",
 }
-"""What the backend at the root of a chain of lock waits is doing, for each of its wait events or states. Case is
+"""Activity of the backend at the root of a chain of lock waits, for each of its wait events or states. Case is
 ignored."""
 
 

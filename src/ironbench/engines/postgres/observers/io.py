@@ -1,5 +1,5 @@
-"""PostgreSQL's statistics of its I/O (pg_stat_io, since version 16). They contain the reads, writes and syncs of each
-type of process and of each type of object.
+"""PostgreSQL's statistics of its I/O (pg_stat_io, since version 16). The statistics contain the reads, writes and syncs
+of each type of process and of each type of object.
 
 A read is a request to the kernel. The page cache may serve it without the device. Times exist only with
 `track_io_timing` (relations) and `track_wal_io_timing` (WAL). Before version 18, WAL writes and syncs were in

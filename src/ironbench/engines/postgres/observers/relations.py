@@ -28,7 +28,7 @@ second."""
 _SHOWN = 40
 
 _STATES = (7, 12)
-"""Columns of a table that contain a current state instead of a counter. They are the dead tuples and the size."""
+"""Columns of a table that contain a current state instead of a counter: the dead tuples and the size."""
 
 _TABLE = """
     select s.relid::regclass, seq_scan, seq_tup_read, idx_scan, n_tup_ins, n_tup_upd, n_tup_del, n_tup_hot_upd,
@@ -39,8 +39,8 @@ _TABLE = """
            (select current_setting('block_size')::bigint as page) b
 """
 _USED = " where seq_scan + coalesce(idx_scan, 0) + n_tup_ins + n_tup_upd + n_tup_del + n_dead_tup > 0"
-"""Condition that skips unused tables. It is used if sizes are not read, because all other values of an unused table are
-0."""
+"""Condition that skips unused tables. The condition is used if sizes are not read, because all other values of an
+unused table are 0."""
 _INDEX = """
     select s.indexrelid::regclass, s.relid::regclass, s.idx_scan, s.idx_tup_read, i.idx_blks_hit * page,
            i.idx_blks_read * page
@@ -85,7 +85,7 @@ class PgRelations:
 
 
 def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[TableUse, ...]:
-    """Returns the tables that were used. They are sorted by the number of bytes read, which includes cache hits."""
+    """Returns the tables that were used, sorted by the number of bytes read, which includes cache hits."""
     tables = []
     for (name,), before, now, seen in _grown(samples.get(_TABLES, ()), window_s, 1, 13, _STATES):
         grown = [b - a for a, b in zip(before, now, strict=True)]
@@ -107,7 +107,7 @@ def tables(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[Ta
 
 
 def indexes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[IndexUse, ...]:
-    """Returns the indexes that were used. They are sorted by the number of bytes read, which includes cache hits."""
+    """Returns the indexes that were used, sorted by the number of bytes read, which includes cache hits."""
     indexes = []
     for (name, table), before, now, _ in _grown(samples.get(_INDEXES, ()), window_s, 2, 4):
         grown = [b - a for a, b in zip(before, now, strict=True)]
@@ -132,8 +132,8 @@ def _grown(
     """Returns, for each row, its names, its values at both ends of the window, and whether it existed at the start. If
     a row is new or its counters were reset, the counters start from zero.
 
-    `states`: columns that contain a current state instead of a counter. Their values may decrease, and a reset does not
-    affect them.
+    `states`: columns that contain a current state instead of a counter. The values of these columns may decrease, and a
+    reset does not affect them.
     """
     ends = WindowEnds.of(samples, window_s)
     if ends is None:

@@ -1,7 +1,7 @@
 """Lag of PostgreSQL's slowest replica (pg_stat_replication).
 
-The lag in seconds is `replay_lag`. It starts when the server flushes a change, and ends when the replica reports that
-it has replayed the change. If a replica no longer responds, the server keeps showing its last value (PostgreSQL 18
+The lag in seconds is `replay_lag`. This lag starts when the server flushes a change, and ends when the replica reports
+that it has replayed the change. If a replica no longer responds, the server keeps showing its last value (PostgreSQL 18
 documentation, 27.2.4). The lag in bytes still grows in this case.
 """
 

@@ -1,4 +1,4 @@
-"""Cost of each statement on the server (pg_stat_statements). It is read at the start and the end of the measured
+"""Cost of each statement on the server (pg_stat_statements). The cost is read at the start and the end of the measured
 window.
 
 The texts of the statements are not read in the window, because this would read the file with all texts. `insight.py`
@@ -44,7 +44,8 @@ class StatementsAccess:
     loaded: bool
     """Whether the server has loaded the library. If it has not, pg_settings shows no settings of the library."""
     schema: str | None
-    """Quoted schema of the extension in this database. None if the extension has not been created in it."""
+    """Quoted schema of the extension in this database, or None if the extension has not been created in this
+    database."""
     there: bool
     """Whether the extension is available on the server."""
     version: int

@@ -3,10 +3,10 @@
 The cost of a sample grows with the number of backends. With more than about 25 backends, samples are therefore taken
 less often (`Source.backend_cost_s`). `wait_samples_per_s` is the actual rate.
 
-A backend without a wait event counts as `CPU`. It works or waits for a core (see `runqueue`). A backend outside of a
-transaction that waits for its client counts in `backends_idle`. Inside a transaction, the time between two statements
-counts as `Client.ClientRead`. Only backends of the database under test are counted. Backends of observers and of
-ironbench's session are excluded.
+A backend without a wait event counts as `CPU`. Such a backend works or waits for a core (see `runqueue`). A backend
+outside of a transaction that waits for its client counts in `backends_idle`. Inside a transaction, the time between two
+statements counts as `Client.ClientRead`. Only backends of the database under test are counted. Backends of observers
+and of ironbench's session are excluded.
 """
 
 from __future__ import annotations

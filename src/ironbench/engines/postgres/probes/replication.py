@@ -1,4 +1,4 @@
-"""Probes of replication and archiving. They examine the lag, and WAL that is kept although nothing reads it."""
+"""Probes of replication and archiving. The probes examine the lag, and WAL that is kept although nothing reads it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""slapd's own counters in cn=Monitor. They show completed operations, active threads, and operations that wait for a
-thread. Entries of cn=Threads contain current numbers of the thread pool as text (slapd-monitor(5))."""
+"""slapd's own counters in cn=Monitor. The counters show completed operations, active threads, and operations that wait
+for a thread. Entries of cn=Threads contain current numbers of the thread pool as text (slapd-monitor(5))."""
 
 from __future__ import annotations
 
