@@ -58,7 +58,7 @@ class InputError(IronbenchError):
 
 
 class MistakesError(InputError):
-    """One input contains several mistakes. They are reported together, so that the user can correct all of them at
+    """One input contains several mistakes. All mistakes are reported together, so that the user can correct them at
     once."""
 
     def __init__(self, mistakes: Sequence[InputError]) -> None:
@@ -109,7 +109,7 @@ class EntryRefusedError(FailureError):
 
     dn = ""
     change = "add"
-    """What the server refused: `add` for an entry, or `modify`, `delete` or `rename` for a change."""
+    """The operation that the server refused: `add` for an entry, or `modify`, `delete` or `rename` for a change."""
 
 
 class UnwrittenError(FailureError):

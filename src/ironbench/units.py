@@ -87,7 +87,7 @@ def exact(count: int) -> str:
 
 
 TIME = (("h", 3600.0), ("min", 120.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-"""Units of time. Each has the smallest number of seconds that is formatted in this unit. For example, 110 s is
+"""Units of time, each with the smallest number of seconds that is formatted in this unit. For example, 110 s is
 formatted in seconds, and 120 s as 2.00 min."""
 DECIMAL = (*((name, float(factor)) for name, factor in reversed(_DECIMAL.items())), ("B", 1.0))
 BINARY = (*((name, float(factor)) for name, factor in reversed(_BINARY.items())), ("B", 1.0))

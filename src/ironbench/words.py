@@ -12,7 +12,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _KEPT = {"\n": " ", "\r": " ", "\t": " "}
 
 CODE = re.compile(r"`([^`|]+)`")
-"""Pattern of a code span. It excludes vertical bars, which would end a cell of a Markdown table."""
+"""Pattern of a code span without vertical bars, which would end a cell of a Markdown table."""
 
 THIN = "\u202f"
 """Narrow no-break space, used between a number and its unit."""

@@ -49,7 +49,7 @@ VERBS = {
 }
 """Help text of each command. `ironbench --help` shows only its first sentence, which has at most 60 characters.
 
-The module of a command has the command's name. The module contains a function with that name, too, or `app` if the
+The module of a command has the command's name. The module contains a function with the same name, or `app` if the
 command has subcommands. The module is imported when the command is used.
 """
 

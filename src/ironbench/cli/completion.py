@@ -27,7 +27,8 @@ class Shell:
 
     script: Callable[[Command], str]
     file: Callable[[Mapping[str, str], Path], Path]
-    """Returns the path of the completion script. Its arguments are the environment variables and the home directory."""
+    """Function that returns the path of the completion script, given the environment variables and the home
+    directory."""
     load: str
     """Instructions for the user on how to load the script. `{file}` and `{folder}` are placeholders."""
 

@@ -48,7 +48,7 @@ class OtherProgram:
     example: str
     """Command lines of the program, each followed by the equivalent command line of ironbench."""
     tests: tuple[str, ...] = ()
-    """Names of tests on the program's command line. They are values of the workload's option `test`."""
+    """Names of tests on the program's command line, which are values of the workload's option `test`."""
 
     def option(self, name: str) -> OtherOption | None:
         """Returns the option with this name; sysbench also accepts underscores in names."""

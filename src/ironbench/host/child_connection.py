@@ -33,7 +33,7 @@ class ChildChannel:
         self._asking = threading.Lock()
         self._columns: list[str] = []
         self._awaited = 0
-        """Number of the request whose answer a caller awaits. It is 0 if no caller waits.
+        """Number of the request whose answer a caller awaits, or 0 if no caller waits.
 
         A request that was sent in advance must not be cancelled by mistake. Therefore, this number is set to 0 before
         `_answered` is increased, and `cancel` reads it only once.

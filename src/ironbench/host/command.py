@@ -28,13 +28,13 @@ class CommandEnd:
     """How a command ended."""
 
     status: int | None
-    """Exit status. If a signal ended the command, this is the negative number of the signal. None if ironbench stopped
-    the command, or if the command never ran."""
+    """Exit status. If a signal ended the command, this is the negative number of the signal. The value is None if
+    ironbench stopped the command, or if the command never ran."""
     took_s: float
     output: str = ""
     """Standard output and standard error of the command, without passwords."""
     cause: str = ""
-    """Why the command failed, with the end of its output. It is "" if it succeeded."""
+    """Why the command failed, with the end of its output, or "" if the command succeeded."""
 
 
 def run(

@@ -41,8 +41,8 @@ class CopyResult:
     """Size of the files' contents, without holes."""
     files: int = 0
     by_reference: int = 0
-    """Number of files that were copied by reference. They share their blocks with the original until one of the two is
-    changed."""
+    """Number of files that were copied by reference. Such a file shares its blocks with the original until one of the
+    two is changed."""
 
     @property
     def how(self) -> str:

@@ -142,7 +142,7 @@ def lock(place: Path) -> int:
 
 
 _used: dict[str, int] = {}
-"""Directories that this process uses. Each is mapped to a descriptor that holds a shared lock."""
+"""Directories that this process uses, mapped to descriptors that hold a shared lock."""
 
 
 def use(place: Path) -> None:

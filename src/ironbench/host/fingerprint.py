@@ -149,8 +149,8 @@ _VIRTUAL = (
     *("QEMU", "KVM", "KubeVirt", "VMware", "VirtualBox", "Xen", "Virtual Machine", "Bochs", "Parallels", "BHYVE"),
     *("Google Compute", "OpenStack", "Amazon EC2", "Alibaba Cloud ECS", "vServer", "Apple Virtualization"),
 )
-"""Words that occur in the firmware of virtual machines (systemd: src/basic/virt.c). They are needed because only x86
-has a processor flag that marks a virtual machine."""
+"""Words that occur in the firmware of virtual machines (systemd: src/basic/virt.c). The words are needed because only
+x86 has a processor flag that marks a virtual machine."""
 _METAL = ".metal"
 """Part of the product name of Amazon's bare-metal instances, such as `m7g.metal`."""
 

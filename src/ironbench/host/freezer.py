@@ -34,8 +34,8 @@ class Freezer:
     group: Path | None
     """Control group of the server and its child processes. If it is None, SIGSTOP is used."""
     _stopped: set[ProcessId] = field(default_factory=set)
-    """Processes that were stopped with SIGSTOP. They must be resumed even if their server was killed. They are stored
-    because they are no longer children of the server then."""
+    """Processes that were stopped with SIGSTOP. The processes must be resumed even if their server was killed. The set
+    is needed because they are no longer children of the server then."""
 
     @property
     def how(self) -> str:

@@ -97,8 +97,8 @@ class HostView:
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """The block devices that contain the directories, and all devices below them down to the drives. Each device is
-        listed once."""
+        """The block devices that contain the directories, and all devices below them down to the drives, without
+        duplicates."""
         by_name: dict[str, Block] = {}
         for place in self.places:
             if place.block is not None:

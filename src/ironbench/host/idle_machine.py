@@ -14,7 +14,7 @@ from ironbench.model.note import Note, note
 DEVICE_BYTES_PER_S = 5e6
 """Limit for reads and writes on all devices together, in bytes per second: about the random I/O of one hard disk."""
 DIRTY_BYTES = 256 << 20
-"""Limit for dirty pages in the page cache, in bytes. They would be written during the trial."""
+"""Limit for dirty pages in the page cache, in bytes. Dirty pages would be written during the trial."""
 INTERVAL_S = 0.25
 """Length of one measurement of the activity, in seconds."""
 _SECTOR_BYTES = 512

@@ -155,8 +155,7 @@ class _ChildDrive:
         self.stop = self._progress.stop
 
     def state(self) -> Any:
-        """Returns the progress of the trial. Of the finished seconds, it contains only those that were not sent
-        before."""
+        """Returns the progress of the trial, with only those finished seconds that were not sent before."""
         passed = self._progress.seconds(self._sent)
         self._sent += len(passed)
         return (

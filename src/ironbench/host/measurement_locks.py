@@ -4,8 +4,8 @@ time, and none starts while a command in a terminal measures.
 A command in a terminal never waits for a queued lab, because its user wants to run it now. The queue waits for commands
 in terminals and for its other labs. This requires two locks:
 
-Commands in terminals share the first lock while they measure. A queued lab holds the second lock exclusively. It takes
-the second lock only if no command holds the first one. A single lock would not work: a command that is started during a
+Commands in terminals share the first lock while they measure. A queued lab holds the second lock exclusively, and takes
+this lock only if no command holds the first one. A single lock would not work: a command that is started during a
 queued lab could not take the lock, so the next lab would start during the command.
 
 The lock files belong to the user. Labs and commands of other users are therefore not noticed.

@@ -28,7 +28,7 @@ class PendingCleanup:
     """Id of the cleanup. Ids increase with time, and the latest cleanup runs first."""
     cleanup: str
     of: str
-    """What the command belongs to (`Commands.of`), for messages."""
+    """The owner of the command (`Commands.of`), for messages."""
     limit_s: float
     folder: str
     """Working directory of the command."""

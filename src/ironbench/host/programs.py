@@ -219,8 +219,8 @@ def _signal_group(process: subprocess.Popen[Any], what: signal.Signals) -> None:
 
 
 def environment_without(*prefixes: str) -> dict[str, str]:
-    """Returns the environment for a program. It selects English messages and the time zone UTC. Variables with one of
-    the prefixes are left out, for example because they would select another server."""
+    """Returns the environment for a program, which selects English messages and the time zone UTC. Variables with one
+    of the prefixes are left out, for example because they would select another server."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
     return kept | {"LC_ALL": "C", "TZ": "UTC"}
 
@@ -284,8 +284,8 @@ def tied() -> tuple[str, ...]:
     """Returns a command prefix that makes the kernel kill a program when its parent dies. Returns an empty prefix if
     setpriv(1) lacks this option, as in BusyBox.
 
-    Without the prefix, a program could continue after its ironbench was killed. It could then change files that another
-    ironbench process uses.
+    Without the prefix, a program could continue after its ironbench was killed, and could then change files that
+    another ironbench process uses.
     """
     words = ("setpriv", "--pdeathsig", "KILL")
     return words if works(*words, "true") else ()

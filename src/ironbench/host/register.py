@@ -40,7 +40,7 @@ class RegisterEntry:
     """Name of the engine, or `DEVICE`."""
     owner: ProcessId
     data: str
-    """Data directory of the server. It is not deleted when the server ends."""
+    """Data directory of the server. The directory is not deleted when the server ends."""
     remove: tuple[str, ...] = ()
     """Directories that are deleted when the server ends, such as the directory of its sockets."""
     guard: ProcessId | None = None
@@ -52,7 +52,7 @@ class RegisterEntry:
     shared_mark: int = 0
     """Magic number that identifies the segment with a list of the server's other segments (see `shared_memory.of`)."""
     groups: tuple[str, ...] = ()
-    """The server's control groups. They are removed after the server has ended."""
+    """The server's control groups. The groups are removed after the server has ended."""
     namespace: str = ""
     """The process id namespace in which the entry's process ids are valid."""
     stop: int = signal.SIGINT

@@ -1,5 +1,5 @@
-"""The guard: a small process between ironbench and a server. It starts the server, and stops it when ironbench ends for
-any reason.
+"""The guard: a small process between ironbench and a server. The guard starts the server, and stops it when ironbench
+ends for any reason.
 
 The guard is a child process (`ironbench.host.child`). The first message to the guard is a `GuardOrder`. The guard
 answers with the server's `pid`, or with `failed`. The message `stop` stops the server. The guard's last message is

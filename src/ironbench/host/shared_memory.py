@@ -1,4 +1,4 @@
-"""Shared memory that a killed server leaves behind. It exists until it is removed explicitly.
+"""Shared memory that a killed server leaves behind. Such memory exists until it is removed explicitly.
 
 A server removes its own segments when it shuts down, and segments of an earlier server in the same directory when it
 starts. The guard runs this module without site-packages, so it uses only the standard library.
@@ -22,7 +22,7 @@ _HEADER = "<III"
 """Format of the header of a segment that contains a list of other segments. The header contains the magic number, the
 number of entries, and the maximum number of entries."""
 _FIRST = 16
-"""Offset of the list in such a segment. The list extends to the end of the segment. Each entry stands for one segment
+"""Offset of the list in such a segment. The list extends to the end of the segment. Each entry describes one segment
 and starts with two numbers: the number at the end of the segment's name, and the number of the segment's users. A
 segment with 0 users no longer exists."""
 

@@ -25,7 +25,7 @@ class Stall:
         self._done = -1
         self._since_s = self._asked_s = 0.0
         self.error: FailureError | None = None
-        """Why the work was given up. None if it was not."""
+        """Why the work was given up, or None if it was not given up."""
 
     def is_over(self, done: int) -> bool:
         """Returns whether the work should be given up, given its progress `done`. Must be called a few times a

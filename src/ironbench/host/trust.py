@@ -1,9 +1,9 @@
 """Decides which programs may run while a lab file is only being read.
 
 A lab file, and the programs that it names (`bin`), may come from an untrusted source. `ironbench lab plan` and the lab
-editor of `ironbench serve` only describe what a lab would do. They must not run programs from an untrusted source.
-Inside `reading_only`, a program in a directory that the lab file names is therefore refused, unless the directory
-belongs to the installed system.
+editor of `ironbench serve` only describe what a lab would do. Neither may run programs from an untrusted source. Inside
+`reading_only`, a program in a directory that the lab file names is therefore refused, unless the directory belongs to
+the installed system.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INSTALLED = (Path("/usr"), Path("/opt"), Path("/nix/store"), Path("/gnu/store")
 """Directories in which only an administrator installs programs (Filesystem Hierarchy Standard 3.0, sections 3.13 and
 4)."""
 _withheld: ContextVar[set[Path] | None] = ContextVar("withheld", default=None)
-"""Directories whose programs have been refused. None outside `reading_only`."""
+"""Directories whose programs have been refused. The value is None outside `reading_only`."""
 _installed_run: ContextVar[bool] = ContextVar("installed_run", default=True)
 """Whether installed programs may run inside `reading_only`."""
 
@@ -50,7 +50,7 @@ def may_run(directory: Path | None) -> bool:
     """Returns whether programs in a directory may run now. If they may not, stores the directory, so that `run_program`
     refuses its programs.
 
-    `directory`: a directory that a lab file names. It is None for programs that no lab file names.
+    `directory`: a directory that a lab file names, or None for programs that no lab file names.
     """
     withheld = _withheld.get()
     if withheld is None:

@@ -1,6 +1,6 @@
 """Bundles: records in one file for transfer to another machine, with `ironbench record export` and `record import`.
 
-A bundle is a zip file that any zip tool can open. It contains these entries:
+A bundle is a zip file that any zip tool can open, with these entries:
 
 - `manifest.json`: format, contents, and length and SHA-256 of every other entry
 - `trials/<id>/…`, `machines/<key>.json`, `engines/<key>.json`, `scripts/<key>.json`: the same files as in a store

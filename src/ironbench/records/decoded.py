@@ -51,8 +51,8 @@ def decoded(data: bytes) -> Record:
 
 
 def _cause(text: str) -> Note:
-    """Converts the cause in an old record to a note. Two kinds of causes get their own code. They are recognised by the
-    wording of the sentence."""
+    """Converts the cause in an old record to a note. Two kinds of causes get their own code. These two kinds are
+    recognised by the wording of the sentence."""
     if text.startswith("its block is not whole"):
         return Note(NOT_WHOLE, {TEXT: text})
     if "afterwards the database does not start" in text:

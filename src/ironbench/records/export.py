@@ -26,8 +26,8 @@ _TEXTS = (".log", ".txt", ".csv")
 def export(store: Store, records: Sequence[Record], out: Path, lab: LabDirectory | None = None) -> int:
     """Writes the bundle atomically. Returns the number of its records. Raises InputError or UnwrittenError.
 
-    `lab`: the lab to which the records belong. Its plan is included, so that the lab is complete on another machine. If
-    it is None, only the records are written.
+    `lab`: the lab to which the records belong. The lab's plan is included, so that the lab is complete on another
+    machine. If `lab` is None, only the records are written.
     """
     if out.suffix != SUFFIX:
         raise InputError(f"-o {out}", f"does not end in {SUFFIX}", f"use -o {out}{SUFFIX}")

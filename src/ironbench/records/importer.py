@@ -1,4 +1,4 @@
-"""Imports the records of a bundle into a store. Either all records are imported, or nothing is written.
+"""Imports the records of a bundle into a store: either all records, or none of them.
 
 The bundle is unpacked into a separate store and validated there like user input.
 """

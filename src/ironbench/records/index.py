@@ -60,10 +60,10 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
     started_at: str
     throughput: float | None
     response_time_p99_s: float | None
-    """The 99th percentile. None if the trial has no such metric, has too few transactions for this percentile, or did
-    not sustain its rate."""
+    """The 99th percentile. The value is None if the trial has no such metric, has too few transactions for this
+    percentile, or did not sustain its rate."""
     rate: float | None
-    """Target rate of an open loop. None for a closed loop."""
+    """Target rate of an open loop, or None for a closed loop."""
     clients: int
     alike: str
     """Key that is equal for all trials of one system with the same work and the same shape of load on the same
@@ -75,7 +75,7 @@ class Listed(msgspec.Struct, frozen=True, gc=False):
 
 
 class IndexState(msgspec.Struct, frozen=True):
-    """What the index contains about one lab, or about the runs of a results directory."""
+    """The contents of the index about one lab, or about the runs of a results directory."""
 
     stamps: dict[str, Stamp]
     """For each record id, the stamp with which the record's row was stored."""
@@ -148,7 +148,7 @@ class Index:
     def __init__(self, results: Path) -> None:
         self._path = results / NAME
         self._memory: sqlite3.Connection | None = None
-        """Database that replaces the file for the rest of this process. None while the file is used."""
+        """Database that replaces the file for the rest of this process, or None while the file is used."""
         self._lock = threading.RLock()
         self.refreshed: dict[str, Callable[[], None]] = {}
         """For each lab whose rows this process has refreshed, a function that refreshes them again."""

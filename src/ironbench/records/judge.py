@@ -167,7 +167,7 @@ def _ended(summary: Mapping[str, Any]) -> tuple[Note, ...]:
 
 def _died(driven: Driven, code: str, error: str) -> Note:
     """Returns a cause with the error and the engine's last message. The message is left out if the error already
-    contains it. It is shortened to keep records small."""
+    contains it, and is shortened to keep records small."""
     words = driven.last_words[:_MOST_WORDS]
     return note(code, error=error, last_words="" if words in error else words)
 

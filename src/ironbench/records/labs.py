@@ -117,7 +117,7 @@ def begun_in(place: Path) -> list[str]:
 
 
 _OF_STORES = frozenset({"trials", "machines", "engines", "scripts", "queue", "notes"})
-"""Names of directories of stores and queues. They contain no labs."""
+"""Names of directories of stores and queues. These directories contain no labs."""
 _DEEPEST = 4
 """Maximum depth below the results directory at which labs are searched for."""
 _SEPARATOR = ":"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _QUANTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 MOST_SCRIPTS = 12
-"""Maximum number of scripts that have metrics in a record. These are the scripts that ran most often. Their metrics
-take at most 8 KB."""
+"""Maximum number of scripts that have metrics in a record. These are the scripts that ran most often. The metrics of
+these scripts take at most 8 KB."""
 _PLAIN = (
     "failed",
     "retries",
@@ -35,9 +35,9 @@ _PLAIN = (
 _IF_ANY = ("censored", "cut_off", "cut_off_s", "receive_rearms", "connections_lost", "clients_lost")
 """Names of counts that are in a record only if they are not zero."""
 _OWN_DELAY = ("loop_delay", "replies_per_wait")
-"""Histograms of the drive loop's own work. Their metrics are computed by `_own_delay`."""
+"""Histograms of the drive loop's own work, whose metrics are computed by `_own_delay`."""
 _LAG = "_lag"
-"""Suffix in the names of some histograms of workloads. Their metrics are computed by the workload."""
+"""Suffix in the names of those histograms whose metrics are computed by the workload."""
 _LATENESS = ("lateness_mean_s", "lateness_p99_s", "lateness_max_s")
 
 
@@ -139,7 +139,7 @@ _MOST_TEXT = 48
 
 
 def timed(driven: Driven) -> list[dict[str, Any]]:
-    """Returns the core's rows of SQL commands. Each contains only those percentiles for which the command has enough
+    """Returns the core's rows of SQL commands. A row contains only those percentiles for which the command has enough
     answers."""
     rows = []
     for row in driven.summary.get("statements", []):

@@ -18,7 +18,7 @@ _SERIES = ("series", "t_s", "value")
 
 
 def write(path: Path, columns: Mapping[str, bytes]) -> None:
-    """Writes columns. `columns` maps the name of each column to its values (little-endian float64). All columns have
+    """Writes columns. `columns` maps the name of each column to its values (little-endian float64). The columns have
     the same length."""
     write_table(path, {name: np.frombuffer(data, dtype="<f8") for name, data in columns.items()})
 
@@ -105,7 +105,7 @@ def _first_line(error: Exception) -> str:
 
 
 def write_table(path: Path, table: dict[str, Any]) -> None:
-    """Writes columns. `table` maps the name of each column to an array. All arrays have the same length. Raises
+    """Writes columns. `table` maps the name of each column to an array. The arrays have the same length. Raises
     OSError."""
     with _cursor() as database:
         database.register("columns", table)

@@ -17,7 +17,7 @@ Place = tuple[str, int]
 
 
 def missing(trials: Sequence[Trial], records: Iterable[Record]) -> tuple[Trial, ...]:
-    """Returns the trials that must still be measured, in the planned order. Each has the number of its next attempt.
+    """Returns the trials that must still be measured, in the planned order, with the numbers of their next attempts.
 
     A trial is done if one of its records is comparable, or if it failed `TRIES` times. An aborted or killed attempt
     does not count.
@@ -110,8 +110,8 @@ def by_place(records: Iterable[Record]) -> dict[Place, list[Record]]:
     """Returns the records of lab trials by configuration and block. The records of a trial are in the order of its
     attempts.
 
-    Records from incomplete blocks of interleaved systems (`IncompleteGroups`) are left out. They are kept if the trial
-    has no other records.
+    Records from incomplete blocks of interleaved systems (`IncompleteGroups`) are left out, unless the trial has no
+    other records.
     """
     records = list(records)
     torn = IncompleteGroups.of(records)

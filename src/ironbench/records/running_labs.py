@@ -77,7 +77,8 @@ def _folder() -> Path:
 
 def own_processes() -> frozenset[int]:
     """Returns the ids of all processes that belong to running labs and runs of this user. These are ironbench itself,
-    its workers, and the servers that it started. They do not count as other programs that disturb a measurement."""
+    its workers, and the servers that it started. These processes do not count as other programs that disturb a
+    measurement."""
     roots = {lab.process.pid for lab in known()}
     with contextlib.suppress(OSError, IronbenchError):
         for entry in register.entries():

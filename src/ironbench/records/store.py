@@ -423,7 +423,7 @@ def _is_damaged(path: Path) -> bool:
 
 
 def _put_away(folder: Path) -> None:
-    """Renames a damaged record. Its trial can then be measured again, and its bytes are kept."""
+    """Renames a damaged record, so that its trial can be measured again and its bytes are kept."""
     number = 1
     while (aside := folder.with_name(f".damaged-{folder.name}-{number}")).exists():
         number += 1

@@ -22,8 +22,8 @@ def work(record: Record) -> str:
 
 
 def same_work(a: Choice, b: Choice) -> bool:
-    """Returns whether both choices are the same work on the same data. Scripts are compared by their digests. Records
-    before schema 2 have no digests. Their scripts are compared by name."""
+    """Returns whether both choices are the same work on the same data. Scripts are compared by their digests, or by
+    name in records before schema 2, which have no digests."""
     if _named_only(a) or _named_only(b):
         return (work_name(a), workloads.compared(a).data) == (work_name(b), workloads.compared(b).data)
     return _work(a) == _work(b)
@@ -44,8 +44,8 @@ def work_name(choice: Choice) -> str:
 
 
 def work_of_noise(choice: Choice) -> str:
-    """Returns the name under which the noise of the work is stored. It is like `work_name`, but contains the digests of
-    scripts instead of their directories."""
+    """Returns the name under which the noise of the work is stored. The name is like `work_name`, but contains the
+    digests of scripts instead of their directories."""
     if _named_only(choice):
         return work_name(choice)
     files = (Path(script).name for script in choice.scripts)

@@ -1,5 +1,4 @@
-"""The answer at the top of a report. It states the decision, a point for each comparison, the bottleneck, and
-caveats."""
+"""The answer at the top of a report: the decision, a point for each comparison, the bottleneck, and caveats."""
 
 from __future__ import annotations
 
@@ -91,8 +90,8 @@ def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> 
     """Returns the sort key of a comparison.
 
     Comparisons are sorted into three groups. Comparisons in the first group change only the factor in the question.
-    Those in the second group also change other factors. Those in the third group do not change the factor in the
-    question.
+    Comparisons in the second group also change other factors. Comparisons in the third group do not change the factor
+    in the question.
 
     In each group, upper bounds come first, because no value of the factor can bring a larger gain. Decided comparisons
     are next, then equivalent ones, then inconclusive ones. Decided comparisons are sorted by the distance between 1 and

@@ -28,7 +28,8 @@ _END_OF_LIBRARIES = "\n/* end of bundle */\n"
 
 
 def style() -> str:
-    """Returns the style sheet of all pages. It defines the theme's colours as CSS variables, which charts also use."""
+    """Returns the style sheet of all pages, which defines the theme's colours as CSS variables. Charts also use these
+    variables."""
     light, dark = (
         "".join(f"--{name}:{value};" for name, value in tokens.items()) for tokens in (theme.LIGHT, theme.DARK)
     )

@@ -149,7 +149,7 @@ def scripts(one: Explanation) -> Table:
 
 
 def _changed(measure: Measure) -> Row:
-    """Returns the cells of a measured value. Its ratio is shown as a change in percent."""
+    """Returns the cells of a measured value, with the ratio as a change in percent."""
     name, before, after, *_ = _measured(measure)
     change = TableCell(measure.ratio - 1, "change")
     return (name, before, after, change, _change_bounds(measure.low, measure.high, measure.known))

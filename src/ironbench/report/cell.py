@@ -25,14 +25,14 @@ class TableCell:
     """A table cell with a value, a range of values, or both."""
 
     value: float | None = None
-    """The value in base units. None if the cell shows only a range."""
+    """The value in base units, or None if the cell shows only a range."""
     unit: str = "1"
     """Unit of the value. `numbers.written` defines the units."""
     low: float | None = None
     high: float | None = None
     confidence: float | None = None
-    """Level of the confidence interval from `low` to `high`. None if `low` and `high` are not a confidence interval,
-    but the smallest and the largest measured value."""
+    """Level of the confidence interval from `low` to `high`. The value is None if `low` and `high` are not a confidence
+    interval, but the smallest and the largest measured value."""
     signed: bool = False
     """Whether a plus sign is shown before a positive value."""
     estimate: bool = False

@@ -71,7 +71,7 @@ class NamedComparison:
         return explain((before, a), (after, b), self.store, in_blocks=bool(self.pairs), observed=observed)
 
     def _configuration(self, side: NamedRecords, records: Sequence[Record]) -> Configuration:
-        """Returns the configuration of a side. Its name is the one given on the command line."""
+        """Returns the configuration of a side, with the name given on the command line."""
         lab = LabDirectory(side.store.directory).lab() if self.pairs else None
         values = lab.configuration(side.cells[0]).values if lab else ()
         return Configuration(side.word, values, needs_mark(side.word, records))

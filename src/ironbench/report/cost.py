@@ -1,4 +1,4 @@
-"""The page of `ironbench cost`. It shows what systems cost, and which systems meet a target."""
+"""The page of `ironbench cost`: what systems cost, and which systems meet a target."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ironbench.study.cost import ROUNDING, Costs, RankedSystem, StoredTrials, Sy
 
 
 def page(costs: Costs) -> Page:
-    """Returns the page. It contains the advice, a table of the systems, and their cost breakdowns."""
+    """Returns the page, which contains the advice, a table of the systems, and their cost breakdowns."""
     points = [AnswerPoint(text) for text in advice(costs) or [_single_system_answer(costs)]]
     bills = [
         Section(
@@ -120,7 +120,7 @@ class _Names:
 
 def _per_price(costs: Costs, names: _Names) -> list[str]:
     """Names the system with the most work per price, and compares the other systems with it. Returns an empty list if
-    fewer than two systems have a price, or if nothing is known about the performance of any system."""
+    fewer than two systems have a price, or if the performance of every system is unknown."""
     currency = next((row.bill.currency for row in costs.rows if row.bill and row.bill.currency), "")
     ranked = [one.row for one in costs.ranking]
     others = [row for row in costs.rows if row not in ranked and row.priced]
@@ -450,8 +450,8 @@ def _against(
     store: Store, selection: Sequence[str], declared: SystemsFile | None, target: targets.Target
 ) -> list[Record]:
     """Reads the selected records that were measured at the target's rate or a higher rate, because they can decide
-    whether a system meets the target. Of the other records, reads at most one usable and one unusable record for each
-    load of each system. They are only needed for notes on what else was measured."""
+    whether a system meets the target. Also reads at most one usable and one unusable other record for each load of each
+    system, for notes on what else was measured."""
     labels = _labels(declared)
     telling: dict[tuple[str, bool], str] = {}
 

@@ -1,4 +1,4 @@
-"""Sentences that must accompany certain results. They are required for workloads derived from TPC benchmarks."""
+"""Sentences that must accompany the results of workloads derived from TPC benchmarks."""
 
 from __future__ import annotations
 

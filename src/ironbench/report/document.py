@@ -1,4 +1,4 @@
-"""The page of a study. It consists of a head, the answer, cards, caveats, sections and notes."""
+"""The page of a study, which consists of a head, the answer, cards, caveats, sections and notes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The page of `ironbench explain A B`. It contains the breakdown, the waterfall chart, and sections with more
-detail."""
+"""The page of `ironbench explain A B`: the breakdown, the waterfall chart, and sections with more detail."""
 
 from __future__ import annotations
 

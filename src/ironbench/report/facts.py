@@ -21,7 +21,7 @@ _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 
 def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
-    """Returns a table for each kind of fact, such as `machine`. It contains the facts that all systems share."""
+    """Returns a table for each kind of fact, such as `machine`, with the facts that all systems share."""
     tables = []
     for kind in _KINDS:
         rows = [

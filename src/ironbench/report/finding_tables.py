@@ -82,7 +82,7 @@ def effect_table(effects: Sequence[Effect]) -> Table:
 
 
 def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
-    """Returns tables of ratios that have no verdicts. Each comparison has a table with a row for each metric. If there
+    """Returns tables of ratios that have no verdicts: for each comparison, a table with a row for each metric. If there
     are more than `_FEW` comparisons, there is only one table, with a row for each comparison."""
     contrasts = list(dict.fromkeys(effect.contrast for effect in effects))
     if len(contrasts) > _FEW:

@@ -35,8 +35,8 @@ _HEAD = ("comparison", "metric", "ratio", "CI", "blocks", "gate")
 
 def junit(gate: Gate) -> bytes:
     """Returns JUnit XML with a test case for each comparison and each claim. A test case fails if its comparison or
-    claim makes the gate fail. It is skipped if the comparison or claim is inconclusive and does not make the gate
-    fail."""
+    claim makes the gate fail. A test case is skipped if the comparison or claim is inconclusive and does not make the
+    gate fail."""
     stopped = [one for one in gate.comparisons if gate.stops(one)]
     open_yet = [one for one in gate.comparisons if one.outcome is GateOutcome.INCONCLUSIVE and not gate.stops(one)]
     refused = [one for one in gate.claims if gate.refuses(one)]
@@ -93,7 +93,7 @@ def _stated(one: GatedComparison) -> list[str]:
 
 
 def _caveats(gate: Gate) -> list[str]:
-    """Returns the caveats for JUnit documents. Each test case contains all of them, because CI servers show no texts
+    """Returns the caveats for JUnit documents. Each test case contains all caveats, because CI servers show no texts
     outside test cases."""
     return [f"{gate_answer.CAVEAT} {text}" for text in _cautions(gate)]
 

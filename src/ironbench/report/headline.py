@@ -1,5 +1,5 @@
-"""Sentences about the results of runs, for the answer at the top of a report. They contain no verdicts, because the
-trials of runs are not interleaved in blocks."""
+"""Sentences about the results of runs, for the answer at the top of a report. The sentences contain no verdicts,
+because the trials of runs are not interleaved in blocks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The page of `ironbench headroom`. It shows how far the load of each system can grow before response times exceed a
-limit."""
+"""The page of `ironbench headroom`: how far the load of each system can grow before response times exceed a limit."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ _LOG_TIMES = 20
 
 
 def page(found: Headroom) -> Page:
-    """Returns the page. It contains the answer for each system, a table of the highest rates, and a chart of the
+    """Returns the page, which contains the answer for each system, a table of the highest rates, and a chart of the
     response time at each rate."""
     first, *rest = answers(found)
     return Page(

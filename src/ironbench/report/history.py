@@ -116,7 +116,7 @@ def _sentence(line: HistoryLine, change: HistoryChange, metric: str) -> str:
 
 
 def heading(one: History) -> str:
-    """Returns the heading of a section. It names the workload and the load."""
+    """Returns the heading of a section, which names the workload and the load."""
     return f"{one.work}, {wording.text(one.load)}"
 
 

@@ -1,5 +1,5 @@
-"""The page of `ironbench lead A B`. It shows how two machines differ, the peaks of each workload side by side, and the
-ratio at each number of clients."""
+"""The page of `ironbench lead A B`: how two machines differ, the peaks of each workload side by side, and the ratio at
+each number of clients."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def _ends(one: MeanRatio) -> dict[str, float]:
 
 
 def _with_interval(one: MeanRatio) -> TableCell:
-    """Returns the cell of a ratio. It contains the confidence interval if there is one."""
+    """Returns the cell of a ratio, with its confidence interval if there is one."""
     if not (one.known and one.low < one.high):
         return TableCell(one.ratio, "times")
     return TableCell(one.ratio, "times", one.low, one.high, CONFIDENCE)

@@ -1,4 +1,4 @@
-"""The page of `ironbench leaderboard`. It ranks published results, or the user's own results in a directory."""
+"""The page of `ironbench leaderboard`: a ranking of published results, or of the user's own results in a directory."""
 
 from __future__ import annotations
 

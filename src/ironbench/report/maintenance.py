@@ -104,8 +104,8 @@ def table(study: Study) -> Table:
 
 
 def probe_client_table(part: SubjectResults) -> Table:
-    """Returns a row for each response time metric of the probe client. It contains the values before and during the
-    operation, and their ratio."""
+    """Returns a row for each response time metric of the probe client, with the values before and during the operation,
+    and their ratio."""
     metrics, rows = part.metrics, []
     for words, kind in _PROBES.items():
         for name, suffix in _STATISTICS.items():

@@ -61,8 +61,8 @@ def cell_class(text: str) -> str:
 
 
 def table_class(content: Table, numbers: bool) -> str:
-    """Returns the CSS classes of a table. They determine how its columns are aligned, and below which width of its
-    container each row becomes a stack of cells."""
+    """Returns the CSS classes of a table. The classes determine how the table's columns are aligned, and below which
+    width of the container each row becomes a stack of cells."""
     figures = numbers or content.numbers
     columns = zip(content.head, *content.texts, strict=True)
     # Width of the table in rem. A column of figures is as wide as its longest cell, and a column of words as its

@@ -42,8 +42,8 @@ def _ratio_digits(ratio: float) -> int:
 
 
 _LADDERS = {"s": units.TIME, "memory": units.BINARY, "bytes": units.DECIMAL, "bytes/s": units.DECIMAL}
-"""Units that are shown with a prefix such as milli or kilo. Each is mapped to its possible prefixes, of which the value
-determines one."""
+"""Units that are shown with a prefix such as milli or kilo, mapped to their possible prefixes. The value determines
+which prefix is used."""
 _PERCENT = "%"
 _TIMES = "x"
 _UNITS: dict[str, tuple[str, Callable[[float], str], str]] = {
@@ -182,9 +182,9 @@ def _ratio_decimals(low: float, high: float) -> int:
     """Returns the number of decimals for both bounds of a ratio's confidence interval: `1.09 to 1.13`, `0.699 to
     1.151`.
 
-    The lower bound has three significant digits. It has fewer if the upper bound would otherwise have more than four.
-    If both bounds are just above 1, they have three decimals. If a bound that is not 1 would be shown as 1, the number
-    of decimals increases to at most three.
+    The lower bound has three significant digits, or fewer if the upper bound would otherwise have more than four. If
+    both bounds are just above 1, they have three decimals. If a bound that is not 1 would be shown as 1, the number of
+    decimals increases to at most three.
     """
     digits = _ratio_digits(low) if high < _JUST_ABOVE_1 else 3
     decimals = min(units.places(low, digits), units.places(high, 4))

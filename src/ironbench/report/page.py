@@ -37,10 +37,10 @@ class AnswerPoint:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer at the top of a report. Its fields are in reading order."""
+    """The answer at the top of a report, with the fields in reading order."""
 
     decision: AnswerPoint
-    """The result that answers the question of the report. It is shown first."""
+    """The result that answers the question of the report. This result is shown first."""
     points: tuple[AnswerPoint, ...] = ()
     """All other results."""
     limit: str = ""
@@ -105,8 +105,8 @@ class Section:
 
     @property
     def every_table(self) -> Iterator[tuple[str, Table]]:
-        """Yields all tables for programs, as pairs of a name and a table. They are the tables of the charts, followed
-        by the section's other tables."""
+        """Yields all tables for programs, as pairs of a name and a table: the tables of the charts, followed by the
+        section's other tables."""
         drawn = [chart.table for chart in self.charts]
         yield from ((chart.title, chart.table) for chart in self.charts)
         yield from ((name, table) for name, table in self.tables if table not in drawn)
@@ -166,11 +166,11 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page of a study or of a command. Its fields are in reading order."""
+    """The page of a study or of a command, with the fields in reading order."""
 
     title: str
     lead: str
-    """One line that names the workload or the records that the page is about."""
+    """A line that names the workload or the records that the page is about."""
     answer: Answer
     sections: tuple[Section, ...]
     cautions: tuple[str, ...] = ()

@@ -23,15 +23,15 @@ Groups = Sequence[tuple[str, Sequence["Record"]]]
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """Functions that present the results of a workload. They replace the usual presentation, which shows the throughput
-    at each number of clients."""
+    """Functions that present the results of a workload. These functions replace the usual presentation, which shows the
+    throughput at each number of clients."""
 
     headline: Callable[[Study], list[tuple[str, str]]]
     """Function that returns pairs of a system's name and a sentence about the system."""
     card: Callable[[SubjectResults], tuple[Content, str, list[tuple[str, Content]]]]
     """Function that returns the content of a system's card: a figure, its unit, and further facts."""
     peaks: Callable[[Study], Table]
-    """Function that returns the table of results. It replaces the table of peaks."""
+    """Function that returns the table of results, which replaces the table of peaks."""
     sections: Callable[[Study], Sequence[Section]]
     """Function that returns additional sections of a report. The report shows them after claims and findings
     (`sections/findings.py`)."""

@@ -24,8 +24,8 @@ from ironbench.units import exact
 
 
 def run_command(records: Sequence[Record]) -> str:
-    """Returns the `ironbench run` command that repeats the trials of a system. It always contains the load. Other
-    options are included only if they differ from their defaults."""
+    """Returns the `ironbench run` command that repeats the trials of a system. The command always contains the load.
+    Other options are included only if they differ from their defaults."""
     choice, load = records[0].choice, records[0].cell.load
     options = _default_options(choice) | choice.options
     system = _declared(records[0].system, choice.workload, options)

@@ -18,7 +18,7 @@ EFFECT, NO_EFFECT = "effect detected", "no effect detected"
 
 
 def verdict(one: ScreenedFactor) -> str:
-    """Returns the result of the screening experiment for one factor. It is not a verdict of the lab."""
+    """Returns the result of the screening experiment for one factor. This result is not a verdict of the lab."""
     return screening.better_at(EFFECT, one.better, bool(one.losses)) if one.matters else NO_EFFECT
 
 
@@ -65,8 +65,8 @@ def _detectable(factors: Sequence[ScreenedFactor]) -> float:
 
 
 def _faster(study: Study, screen: Screen) -> list[str]:
-    """Returns the configurations that were faster than the baseline in the confirmation blocks. Each changes only one
-    factor. A configuration is left out if the screening experiment found it slower."""
+    """Returns the configurations, with one changed factor each, that were faster than the baseline in the confirmation
+    blocks. A configuration is left out if the screening experiment found it slower."""
     alone = {f"{one.name}={level}" for one in screen.matter for level in (*one.between, one.last)}
     alone -= {f"{one.name}={one.last}" for one in screen.matter if not one.differs_from_baseline}
     return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]

@@ -1,5 +1,4 @@
-"""Results of the `storage` workload. They contain the usual table of disk benchmarks, and figures that matter to
-databases."""
+"""Results of the `storage` workload: the usual table of disk benchmarks, and figures that matter to databases."""
 
 from __future__ import annotations
 
@@ -277,8 +276,8 @@ def _named(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Ta
 
 
 def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
-    """Returns a row for each read size. It contains the CPU time of a read from the device and from the page cache, and
-    their difference, also per gigabyte."""
+    """Returns a row for each read size, with the CPU time of a read from the device and from the page cache, and their
+    difference, also per gigabyte."""
     rows = []
     for name, lines in parts:
         costs = {one.name: one for one in lines if one.kind == "cost"}

@@ -1,5 +1,5 @@
-"""JSON documents of studies, and the document that `lab run --json` prints. They contain every computed value in base
-units."""
+"""JSON documents of studies, and the document that `lab run --json` prints. These documents contain every computed
+value in base units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def lab_document(study: Study, records: Sequence[Record], store: Store) -> str:
-    """Returns the document that `lab run --json` prints. It has the fields of `run --json`, and the lab's fields in
+    """Returns the document that `lab run --json` prints, with the fields of `run --json`, and the lab's fields in
     `lab`."""
     return encoded({**run_fields(records, store), "lab": document(study)}).decode()
 

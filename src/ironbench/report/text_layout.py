@@ -134,7 +134,8 @@ class Column:
     cells: tuple[Content, ...]
     right: bool = False
     rank: int = 0
-    """A narrow terminal leaves out the column with the highest rank first. It never leaves out a column with rank 0."""
+    """A narrow terminal leaves out the column with the highest rank first, and never leaves out a column with rank
+    0."""
     prose: bool = False
     """Whether the column contains sentences. Long sentences are wrapped. Only the last column may contain sentences."""
 

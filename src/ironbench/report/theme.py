@@ -1,9 +1,9 @@
 """Colours and fonts of charts. Specifications contain tokens such as `@ink` instead of colours. The same specification
 therefore works with the light and the dark theme.
 
-The colours of systems are based on Okabe and Ito's palette for colour-blind readers. They are darker in the light theme
-and lighter in the dark theme, for contrast with the background. Systems also have different marks, so that charts can
-be read without colours.
+The colours of systems are based on Okabe and Ito's palette for colour-blind readers. The colours are darker in the
+light theme and lighter in the dark theme, for contrast with the background. Systems also have different marks, so that
+charts can be read without colours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IMAGE_FONT = "Liberation Sans, DejaVu Sans, Noto Sans, Helvetica, Arial, sans-se
 SYSTEMS = 8
 MARKS = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "stroke", "triangle-right")
 _PATHS = {"stroke": "M-1,-.35H1V.35H-1Z", "tick": "M-.2,-1H.2V1H-.2Z"}
-"""SVG paths of marks for which Vega has no filled symbol. Vega has no `tick`. Its `stroke` is a line, which is
+"""SVG paths of marks for which Vega has no filled symbol. Vega has no `tick`, and Vega's `stroke` is a line, which is
 invisible without a stroke colour."""
 STATUS_SIGNS = {
     Status.OK: "●",

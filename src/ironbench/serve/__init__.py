@@ -1,2 +1,2 @@
-"""The web server of `ironbench serve`: running and queued experiments, and results. Its pages consist of the same
+"""The web server of `ironbench serve`: running and queued experiments, and results. The pages consist of the same
 sections as reports."""

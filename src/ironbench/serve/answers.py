@@ -60,7 +60,7 @@ class AnswerCache:
 
 def changes(directory: LabDirectory) -> tuple[int, int]:
     """Returns two modification times of a lab in ns: the time of its directory of trials, and the time of its own
-    directory, which contains the plan. One of them changes when the lab's answer may change."""
+    directory, which contains the plan. At least one of these times changes when the lab's answer may change."""
 
     def changed(name: str) -> int:
         try:

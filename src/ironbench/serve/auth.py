@@ -51,7 +51,7 @@ class AccessPolicy:
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie. It contains the port, because browsers share cookies among all ports of a host."""
+        """Name of the cookie. The name contains the port, because browsers share cookies among all ports of a host."""
         return f"ironbench-{self.port}"
 
     def url(self) -> str:

@@ -23,8 +23,8 @@ MOST = 256
 PATIENCE_S = 10.0
 """Seconds within which a client must send its next request header."""
 _MOST_ENDING = 8
-"""Maximum number of connections that are shut down but not yet closed. Each of them still uses a file descriptor, so no
-new connection is accepted if there are more."""
+"""Maximum number of connections that are shut down but not yet closed. Such a connection still uses a file descriptor,
+so no new connection is accepted if there are more."""
 _QUIET_S = 60.0
 """Seconds for which repetitions of a message are suppressed on the terminal."""
 
@@ -76,7 +76,8 @@ class Listener(socket.socket):
             timer.cancel()
 
     def _end(self, descriptor: int) -> None:
-        """Shuts a connection down. Its asyncio transport then reads the end of the stream and closes the connection."""
+        """Shuts a connection down. The connection's asyncio transport then reads the end of the stream and closes the
+        connection."""
         self.request_came(descriptor)
         if one := self._open.get(descriptor):
             self._ending.add(descriptor)

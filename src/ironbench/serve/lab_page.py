@@ -1,4 +1,4 @@
-"""The page of a lab. It shows live values while the lab runs, and the report afterwards."""
+"""The page of a lab: live values while the lab runs, and the report afterwards."""
 
 from __future__ import annotations
 
@@ -151,10 +151,10 @@ class _LabRead:
 
     at_s: float
     file: Path | None
-    """The state file of the lab's trial. None if no trial has started yet."""
+    """The state file of the lab's trial, or None if no trial has started yet."""
     written_ns: int
     state: bytes | None
-    """The `state` event. None if the lab has ended."""
+    """The `state` event, or None if the lab has ended."""
     process: ProcessId | None
     asked_s: float
     """Time at which the lab's lock was last checked."""

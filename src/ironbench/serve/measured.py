@@ -72,8 +72,8 @@ def lab(results: Results, name: str, progress: LabProgress, failure: str) -> HTM
 
 
 def _of_runs(results: Results, rows: Sequence[Listed], what: str, series: str) -> HTMLResponse:
-    """Shows the report of runs. `rows`: rows of the index, newest first. `series`: the series that the rows belong to.
-    It is "" for a label."""
+    """Shows the report of runs. `rows`: rows of the index, newest first. `series`: the series that the rows belong to,
+    or "" for a label."""
     if len(rows) > MOST_TRIALS:
         raise InputError(what, f"has {counted(len(rows), 'trial')}", "open one of its series from the archive")
     found = require(results.store().records([row.id for row in reversed(rows)]), what)

@@ -27,7 +27,7 @@ class MetricFamily:
     """A metric family of OpenMetrics: a metric with its samples."""
 
     name: str
-    """Name of the metric. Its last part is the unit."""
+    """Name of the metric, which ends with the unit."""
     type: str
     help: str
     unit: str = ""
@@ -152,7 +152,7 @@ def _of_records(results: Results, experiments: Sequence[Experiment]) -> Iterator
         "seconds",
     )
     for one in experiments:
-        if one.elsewhere:  # its records are in another results directory
+        if one.elsewhere:  # the records are in another results directory
             continue
         name, where = _name(one), ("lab = ?" if one.lab else "lab = '' and series = ?")
         if one.lab:

@@ -1,4 +1,4 @@
-"""Notes that users write on records, series and labs. They are files beside the records (`notes/ID.md`), never in
+"""Notes that users write on records, series and labs. Notes are files beside the records (`notes/ID.md`), never in
 them."""
 
 from __future__ import annotations

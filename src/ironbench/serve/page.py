@@ -50,8 +50,8 @@ def page(
     charts: Mapping[str, dict[str, Any]] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """Renders a page from its template and `values`. `charts`: Vega-Lite specifications by element id. None if the page
-    never has charts. `at`: path of the navigation entry to which the page belongs."""
+    """Renders a page from its template and `values`. `charts`: Vega-Lite specifications by element id, or None if the
+    page never has charts. `at`: path of the navigation entry to which the page belongs."""
     text = environment().get_template(template).render(title=title, at=at, charts=charts, **values)
     return HTMLResponse(text, status)
 
@@ -68,7 +68,8 @@ def part(template: str, macro: str, *values: Any) -> Markup:
 
 
 def report_page(template: str, report: Page, prefix: str, **values: Any) -> HTMLResponse:
-    """Renders a page that contains a report. Its title is the report's title, unless `values` contains a title."""
+    """Renders a page that contains a report. The title of the page is the report's title, unless `values` contains a
+    title."""
     return page(
         template,
         values.pop("title", report.title),

@@ -179,8 +179,8 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | N
 
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
-    """Renders a chart of trials. It has a row for each configuration, and in the row a mark for each trial that ran or
-    is planned."""
+    """Renders a chart of trials, with a row for each configuration, and in the row a mark for each trial that ran or is
+    planned."""
     places = progress.by_place(records)
     blocks = sorted({trial.block for trial in lab.trials} | {block for _, block in places})
     cells = list(dict.fromkeys([setup.cell.name for setup in lab.all_setups if not setup.skipped]))
@@ -193,8 +193,8 @@ def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:
 
 
 def _mark(name: str, cell: str, block: int, found: Sequence[Record]) -> dict[str, str]:
-    """Returns the fields of the mark for a trial. `found`: the records of the trial. It is empty if the trial has not
-    run yet."""
+    """Returns the fields of the mark for a trial. `found`: the records of the trial, empty if the trial has not run
+    yet."""
     where = f"{cell}, block {block + 1}"
     if not found:
         return {"words": where, "record": ""}

@@ -60,8 +60,8 @@ time, its modification time may change only once."""
 
 
 Begin = Callable[[QueueEntry, int], ProcessId]
-"""Function that starts the lab of an entry. Its second argument is the file descriptor of a lock, which the lab
-inherits. It returns the lab's process."""
+"""Function that starts the lab of an entry and returns the lab's process. The second argument is the file descriptor of
+a lock, which the lab inherits."""
 
 
 class Queue:
@@ -75,7 +75,7 @@ class Queue:
         others: Callable[[], str] = lambda: "",
     ) -> None:
         """Opens the queue. `others`: function that describes what is being measured outside the queue; it returns an
-        empty text if nothing is."""
+        empty text if there is no such measurement."""
         self.results, self.folder = results, results / "queue"
         self._now, self._begin, self._others = now, begin or self._started, others
         self._lock = contextlib.ExitStack()

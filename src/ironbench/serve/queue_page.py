@@ -121,7 +121,7 @@ def entry_page(queue: Queue, id: str) -> HTMLResponse:
 
 
 def editor(queue: Queue, fields: Mapping[str, str], problem: str = "") -> HTMLResponse:
-    """Shows the editor. `fields`: the input so far. Its field `clone` is the id of an entry to copy."""
+    """Shows the editor. `fields`: the input so far, in which `clone` is the id of an entry to copy."""
     name, text = fields.get("name", ""), fields.get("text", "")
     if clone := fields.get("clone", ""):
         entry = queue.entry(clone)

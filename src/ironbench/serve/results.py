@@ -28,8 +28,8 @@ class Results:
         # repeated at every request.
         self.runs = Store(directory, Printer.silent())
         self._refreshed: set[str] = set()
-        """Names of the labs that this process has already checked. The name "" stands for runs. Unreadable records of
-        these labs are not read again until their directory changes."""
+        """Names of the labs that this process has already checked. The name "" means runs. Unreadable records of these
+        labs are not read again until their directory changes."""
         self._lock = threading.Lock()
 
     def index(self) -> Index:
@@ -82,8 +82,7 @@ class Results:
         return [row for _, row in self.index().rows(f"{_OF_RUNS} and label = ? {NEWEST}", name)]
 
     def newest_series(self, most: int) -> list[tuple[Listed, int]]:
-        """Returns the newest series of runs. Each is a pair of the newest row of the series and the number of its
-        rows."""
+        """Returns the newest series of runs, as pairs of the newest row of a series and the number of its rows."""
         index, latest = self.index(), "group by series order by max(started_at) desc limit ?"
         found = index.query(f"select series, count(*) from record where {_OF_RUNS} {latest}", most)
         newest = f"{_OF_RUNS} and series = ? {NEWEST} limit 1"

@@ -32,7 +32,7 @@ class Experiment:
     series: str
     process: ProcessId
     state: LiveTrial | None
-    """State of the current trial. None if no trial has started."""
+    """State of the current trial, or None if no trial has started."""
     file: Path | None = None
     """File that contains the state."""
     elsewhere: str = ""

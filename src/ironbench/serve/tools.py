@@ -67,7 +67,7 @@ def cost(results: Results, target: str, systems: str) -> HTMLResponse:
 
 def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
     """Exports the picks to one file in `folder`. The pick `LAB/` is a whole lab; `compared.named` describes other
-    picks. Raises InputError if nothing is picked, or records of several labs."""
+    picks. Raises InputError if there are no picks, or if they are records of several labs."""
     if len(picks) == 1 and picks[0].endswith("/"):
         directory = results.lab(picks[0][:-1])
         path = folder / f"{directory.path.name}{SUFFIX}"

@@ -28,7 +28,7 @@ class SshAddress:
 
 
 def parse(text: str) -> SshAddress:
-    """Parses an address. Raises InputError. Its message does not contain the parts of the text that may be a
+    """Parses an address. Raises InputError, with a message that leaves out the parts of the text that may be a
     password."""
     subject = written(FIELD)
     try:

@@ -229,8 +229,8 @@ def _numbers(cpus: str) -> set[int]:
 
 def _pinning(sudo: str, server: int, cpus: str) -> str:
     """Returns a shell script that pins the server to `cpus`. The script prints `done` and the CPUs to which the server
-    was pinned before. It waits for the end of its input and then undoes the change. At the end, it prints `undone` and
-    the CPUs to which the server was pinned until then."""
+    was pinned before. The script waits for the end of its input and then undoes the change. At the end, it prints
+    `undone` and the CPUs to which the server was pinned until then."""
     return f"""export LC_ALL=C; trap '' HUP INT TERM PIPE
 held() {{ sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null; }}
 threads() {{ for one in {server} $(grep -l "^PPid:[[:space:]]*{server}$" /proc/[0-9]*/status 2>/dev/null | cut -d/ -f3)
@@ -304,5 +304,5 @@ async def _begun(there: Link, script: str) -> _Running:
 
 
 _beating: set[asyncio.Task[None]] = set()
-"""Tasks that send lines to shells. They are stored here because the event loop keeps only weak references to tasks
+"""Tasks that send lines to shells. The tasks are stored here because the event loop keeps only weak references to tasks
 (Python's documentation of `asyncio.create_task`)."""

@@ -6,7 +6,8 @@ the remote clock, the files of the groups that were due, and an end marker.
 The local clock is read before the tick is sent and after the frame is complete. The remote clock was read between these
 two times, so each frame gives a lower and an upper bound for the difference of the clocks. The bounds of several frames
 are combined: the difference satisfies all of them (Cristian, Distributed Computing 3, 1989). For each frame, the bounds
-of the 60 frames before and of the 60 frames after it are used. They are widened by the maximum drift of the clocks.
+of the 60 frames before and of the 60 frames after it are used. The bounds are widened by the maximum drift of the
+clocks.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def groups(sources: Iterable[Source], shortest_s: float, longest_s: float) -> li
 
 
 def script(groups: Sequence[tuple[float, Sequence[Source]]]) -> str:
-    """Returns a script for any POSIX shell. The script reads the number of a group. It answers with a frame that
+    """Returns a script for any POSIX shell. The script reads the number of a group, and answers with a frame that
     contains this group and all groups with a shorter period.
 
     The first line of the output contains two process ids: the id of the ssh session and the id of the shell. All

@@ -1,5 +1,5 @@
 """Examines a remote machine for the doctor's checks: its files, and its activity during one second. The machine is only
-read; nothing is tried out on it."""
+read; no operations are tried out on it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _MAY_BE = (
     'd={path}; while [ ! -e "$d" ]; do d=$(dirname -- "$d"); done; [ -d {path} ] || '
     '{{ [ "$d" != {path} ] && [ ! -x "$d" ]; }}'
 )
-"""Shell test for a directory. It succeeds if the directory exists. It also succeeds if the directory is below a
-directory that the user may not enter, because it may exist there. In both cases, the mount and the drive of the
+"""Shell test for a directory. The test succeeds if the directory exists. The test also succeeds below a directory that
+the user may not enter, because the tested directory may exist there. In both cases, the mount and the drive of the
 directory can be determined."""
 
 

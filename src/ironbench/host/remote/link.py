@@ -34,7 +34,7 @@ an hour (tcp(7))."""
 
 _BEGUN = b"ironbench-begins\n"
 _BEGIN = f"echo {_BEGUN.decode().strip()}; "
-"""Shell command that prints a marker. It runs before the actual command. Text before the marker is ignored, because it
+"""Shell command that prints a marker and runs before the actual command. Text before the marker is ignored, because it
 comes from the user's start-up files, such as ~/.bashrc."""
 
 
@@ -43,7 +43,7 @@ class CommandResult:
     """Result of a remote command."""
 
     status: int | None
-    """Exit status. None if the command was killed by a signal."""
+    """Exit status, or None if the command was killed by a signal."""
     output: bytes
     complaint: str
     """The last lines of standard error."""

@@ -1,4 +1,4 @@
-"""Files of a remote machine that describe it. They are fetched together; files of the machine's processes are fetched
+"""Files that describe a remote machine. These files are fetched together; files of the machine's processes are fetched
 on demand."""
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ class WatchedTrial:
     samples: dict[str, list[tuple[float, bytes]]]
     """Samples by source, see `Driven.samples`."""
     own: frozenset[int] = frozenset()
-    """Process ids of the ssh sessions on the remote machine. All processes that ironbench starts there are their
-    descendants."""
+    """Process ids of the ssh sessions on the remote machine. Any process that ironbench starts there is a descendant of
+    such a session."""
     error_s: float = 0.0
     """Maximum error of the time of a sample, in seconds."""
     round_trip_s: float = 0.0

@@ -44,7 +44,7 @@ class Table:
     programs always show the whole table."""
     ranks: tuple[int, ...] = ()
     """The rank of each column. A narrow terminal leaves out the column with the highest rank first, and never leaves
-    out columns with rank 0. It wraps sentences in the last column."""
+    out columns with rank 0. Sentences in the last column are wrapped."""
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
@@ -73,7 +73,7 @@ class Chart:
     specification: dict[str, Any]
     table: Table
     unit: str = ""
-    """Unit of the vertical axis. It is shown beside the chart's title, because text along the axis would be
+    """Unit of the vertical axis. The unit is shown beside the chart's title, because text along the axis would be
     vertical."""
     legend: tuple[Key, ...] = ()
     note: str = ""

@@ -117,7 +117,7 @@ def _short(contrast: Contrast) -> str:
 
 
 def _domain(shown: Sequence[Effect], margin: float) -> list[float]:
-    """Returns the range of the axis. It contains 1, the equivalence margin, the ratios of all blocks, and the
+    """Returns the range of the axis. The range contains 1, the equivalence margin, the ratios of all blocks, and the
     confidence intervals up to the limit that `_REACH` sets."""
     ratios = [math.log(r) for e in shown for _, r in e.finding.ratios if r > 0 and math.isfinite(r)] or [0.0]
     reach = _REACH * max(max(map(abs, ratios)), math.log1p(margin) * 1.5)

@@ -1,5 +1,5 @@
-"""Flame graphs. Each function is a bar whose width is the function's time per transaction. Callers are above the
-functions that they call."""
+"""Flame graphs. A function is a bar whose width is the function's time per transaction. Callers are above the functions
+that they call."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class FlameGraph:
         return rows
 
     def paths(self) -> list[tuple[tuple[Bar, ...], float]]:
-        """Returns the call path of each bar except the total, from the outermost caller to the bar. Each path comes
-        with the time spent in the function itself, in seconds per transaction."""
+        """Returns the call path of each bar except the total, from the outermost caller to the bar, with the time spent
+        in the function itself, in seconds per transaction."""
         callees = [0.0] * len(self.bars)
         for bar in self.bars:
             if bar.parent >= 0:

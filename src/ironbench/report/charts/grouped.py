@@ -148,7 +148,7 @@ def value_bars(levels: FactorValues | None) -> list[Chart]:
 
 
 def value_queries(levels: FactorValues | None) -> list[Chart]:
-    """Draws the time of every query. Each of the first values of the second factor has a chart, and all charts have the
+    """Draws the time of every query, in a chart for each of the first values of the second factor. The charts have the
     same scale."""
     if levels is None:
         return []

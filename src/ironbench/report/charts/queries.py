@@ -168,8 +168,8 @@ def _layers(names: list[str], every: list[str], domain: list[float], labels: str
 
 
 def _domain(shown: Sequence[QuerySubject]) -> list[float]:
-    """Returns the range of the axis. It contains 1, the ratios, and the confidence intervals up to the limit that
-    `_REACH` sets."""
+    """Returns the range of the axis. The range contains 1, the ratios, and the confidence intervals up to the limit
+    that `_REACH` sets."""
     logs = [math.log(one.ratio) for subject in shown for one in subject.ratios]
     logs += [math.log(subject.expected) for subject in shown if subject.expected]
     reach = _REACH * max(math.log(1.25), *map(abs, logs))

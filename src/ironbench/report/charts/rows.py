@@ -13,8 +13,8 @@ from ironbench.report.charts.base import Key
 
 STEP = 52
 NAME, MARK, POINTS = -0.3, 0.02, 0.3
-"""Vertical positions of the name, the mark and the blocks' points in a row. They are distances from the middle of the
-row, as fractions of its height."""
+"""Vertical positions of the name, the mark and the blocks' points in a row, as distances from the middle of the row in
+fractions of its height."""
 _AXIS = 40
 
 
@@ -73,7 +73,7 @@ def _text(align: str, colour: str, limit: dict[str, str]) -> dict[str, Any]:
 
 
 _TOP, _BOTTOM = -0.04, 0.24
-"""Upper and lower edge of a bar. They are distances from the bar's vertical position, as fractions of a row."""
+"""Upper and lower edge of a bar, as distances from the bar's vertical position in fractions of a row."""
 
 
 @dataclass(frozen=True, slots=True)

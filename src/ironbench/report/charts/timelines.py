@@ -1,4 +1,4 @@
-"""Charts over time. They show a typical trial of each system, and the I/O of the system's devices during this trial."""
+"""Charts over time: a typical trial of each system, and the I/O of the system's devices during this trial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waterfall chart of the transaction time of two configurations. Each wait class whose time changes has a bar."""
+"""Waterfall chart of the transaction time of two configurations, with a bar for each wait class whose time changes."""
 
 from __future__ import annotations
 

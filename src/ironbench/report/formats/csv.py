@@ -39,8 +39,8 @@ def _rows(page: Page) -> Iterator[_Row]:
 
 
 def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
-    """Yields lines with the answer and its caveats. They are in the same file as the numbers, so that nobody passes on
-    the numbers without them."""
+    """Yields lines with the answer and its caveats. These lines are in the same file as the numbers, so that the
+    numbers are not passed on without them."""
     for number, text in enumerate(answer.sentences, 1):
         yield title, "Answer", "", str(number), "", text, *_NONE
     for number, text in enumerate(filter(None, (derived, *cautions)), 1):

@@ -1,4 +1,4 @@
-"""A self-contained HTML page. It needs no network, can be printed, and fits on a phone."""
+"""A self-contained HTML page, which needs no network, can be printed, and fits on a phone."""
 
 from __future__ import annotations
 

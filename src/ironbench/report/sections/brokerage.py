@@ -1,5 +1,5 @@
-"""Results of the brokerage workload. They contain the score, the transaction mix, the response times with their limits,
-and the market lag."""
+"""Results of the brokerage workload: the score, the transaction mix, the response times with their limits, and the
+market lag."""
 
 from __future__ import annotations
 

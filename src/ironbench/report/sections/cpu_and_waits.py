@@ -1,4 +1,4 @@
-"""CPU time by program, and wait events of backends. Both are stacked bars, one for each number of clients or each
+"""CPU time by program, and wait events of backends, as stacked bars: one bar for each number of clients or each
 configuration of a lab."""
 
 from __future__ import annotations

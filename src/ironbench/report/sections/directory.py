@@ -1,5 +1,4 @@
-"""Counters of a directory server. They count operations of each type, busy threads, and operations that wait for a
-thread."""
+"""Counters of a directory server: operations of each type, busy threads, and operations that wait for a thread."""
 
 from __future__ import annotations
 

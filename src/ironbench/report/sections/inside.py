@@ -175,8 +175,8 @@ def _without_empty(head: Sequence[str], rows: Sequence[Row]) -> Table:
 
 def side_by_side(study: Study) -> Iterator[tuple[str, Table]]:
     """Yields a table with the mean time of each statement. Each system or configuration has a column with the mean
-    times. All except the first also have a column with the ratio to the first one. Yields nothing if there are too many
-    to show side by side."""
+    times. Every one except the first also has a column with the ratio to the first. Yields nothing if there are too
+    many systems or configurations to show side by side."""
     known = [one for one in study.details.inside if one.statements]
     if not 1 < len(known) <= _SIDE_BY_SIDE:
         return
@@ -254,9 +254,8 @@ def unplanned(study: Study) -> Iterator[tuple[str, Table]]:
 
 
 def plan_texts(study: Study) -> Iterator[tuple[str, str]]:
-    """Yields pairs of a title and the text of plans. They contain all plans of the first system and the slowest
-    executed plans of each system. For the other systems, they also contain the plans that differ from the first
-    system's."""
+    """Yields pairs of a title and the text of plans: all plans of the first system, and the slowest executed plans of
+    each system. For the other systems, also yields the plans that differ from the first system's."""
     known = [one for one in study.details.inside if any(plan.text for plan in one.plans)]
     if not known:
         return

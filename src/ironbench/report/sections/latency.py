@@ -31,8 +31,8 @@ _SHOWN = (0.5, 0.9, 0.95, 0.99, 0.999, 0.9999)
 
 
 def latency(study: Study) -> list[Chart]:
-    """Draws the percentiles of response times. They come from the trials at each system's peak, or at a target rate
-    that the system sustained. In open loops, dashed lines show service times."""
+    """Draws the percentiles of response times in the trials at each system's peak, or at a target rate that the system
+    sustained. In open loops, dashed lines show service times."""
     lines = [
         (part.name, percentiles)
         for part in study.parts
@@ -78,8 +78,8 @@ def _without_line(parts: Sequence[SubjectResults]) -> str:
 
 
 def _is_late(part: SubjectResults) -> bool:
-    """Returns whether the system did not sustain its target rate. Its response times then grew until the end of the
-    trial and are not shown."""
+    """Returns whether the system did not sustain its target rate. In this case, response times grew until the end of
+    the trial and are not shown."""
     return part.curve.rate is not None and not part.curve.rate.is_kept
 
 

@@ -38,8 +38,8 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def section(profiles: Sequence[Profile], comparisons: Sequence[ProfileComparison]) -> Section:
-    """Returns the section about profiles. Its tables show the comparisons. If there are none, they show the profile of
-    each configuration. The section is empty if nothing was profiled."""
+    """Returns the section about profiles. The tables show the comparisons, or the profile of each configuration if
+    there are no comparisons. The section is empty if nothing was profiled."""
     tables = [table for one in comparisons for table in _compared(one)]
     if not comparisons:
         tables = [table for one in profiles for table in _alone(one)]

@@ -204,7 +204,7 @@ freedom, and intervals extend over many orders of magnitude."""
 
 
 def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
-    """Returns a table for each comparison. Each rate has a row with the times of both sides and their ratio."""
+    """Returns a table for each comparison, with a row for each rate: the times of both sides and their ratio."""
     contrasts = dict.fromkeys(one.contrast for one in loads)
     return [
         (terms.comparison(known), _times_table([one for one in loads if one.contrast == known])) for known in contrasts

@@ -1,4 +1,4 @@
-"""Curves of the Universal Scalability Law. They are fitted to the sweeps of runs, or to configurations of a lab that
+"""Curves of the Universal Scalability Law, which are fitted to the sweeps of runs, or to configurations of a lab that
 differ only in the number of clients."""
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _PARTS = ("measured", "beyond")
 
 
 def _drawn(one: Scaling) -> list[dict[str, Any]]:
-    """Returns the points of a system's fitted curve as Vega data. They have two parts: the measured range and the
+    """Returns the points of a system's fitted curve as Vega data, in two parts: the measured range and the
     extrapolation. Both parts contain the end of the measured range, so that there is no gap between them."""
     first, last = one.fit.first, one.fit.last
     parts = zip(_PARTS, ((first, last), (last, last * BEYOND)), strict=True)

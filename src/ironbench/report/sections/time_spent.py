@@ -67,7 +67,7 @@ def ceilings(study: Study) -> Table:
 
 _TOKENS = ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6")
 COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
-"""Colours of the wait classes. They are the same in every chart of a lab."""
+"""Colours of the wait classes, which are the same in every chart of a lab."""
 
 
 def spent(study: Study) -> list[Chart]:

@@ -1,5 +1,5 @@
-"""Results of the TPC-C-derived workload. They contain New-Orders per minute, the transaction mix, and response times
-with their limits."""
+"""Results of the TPC-C-derived workload: New-Orders per minute, the transaction mix, and response times with their
+limits."""
 
 from __future__ import annotations
 

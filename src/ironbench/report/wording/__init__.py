@@ -84,8 +84,8 @@ _COUNTED = {True: "transactions per second", False: "clients"}
 
 
 def conditions(record: Record) -> dict[str, str]:
-    """Returns facts about the trial that were known before it started. They map a name to the value, for example the
-    limits of a search."""
+    """Returns facts about the trial that were known before it started, such as the limits of a search, as a mapping
+    from names to values."""
     limits = ", ".join(f"{limit.metric} at most {limit.most:.15g}" for limit in record.limits)
     span = record.search_range
     result = record.search_result

@@ -1,4 +1,4 @@
-"""Words for notes about captures. They state what a log does not contain, and what a replay cannot do."""
+"""Words for notes about captures: what a log does not contain, and what a replay cannot do."""
 
 from __future__ import annotations
 

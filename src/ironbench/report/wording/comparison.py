@@ -1,5 +1,4 @@
-"""Words for the comparison of two sides. They describe how the sides differ, the ratio, query plans, and wait
-classes."""
+"""Words for the comparison of two sides: how the sides differ, the ratio, query plans, and wait classes."""
 
 from __future__ import annotations
 

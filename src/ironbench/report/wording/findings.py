@@ -1,4 +1,4 @@
-"""Words for findings. They state how a finding was computed, why there is no verdict, and which blocks were dropped."""
+"""Words for findings: how a finding was computed, why there is no verdict, and which blocks were dropped."""
 
 from __future__ import annotations
 

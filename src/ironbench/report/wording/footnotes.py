@@ -1,5 +1,5 @@
-"""Words for footnotes of the tables about runs. They explain how response times are measured, and which percentiles are
-not shown."""
+"""Words for footnotes of the tables about runs: how response times are measured, and which percentiles are not
+shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words for a metric over time. They describe the load, and state why a time series has no verdict."""
+"""Words for a metric over time: the load, and why a time series has no verdict."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Words for notes about the machines of server and client. They state what disturbed a trial, and what could not be
-observed."""
+"""Words for notes about the machines of server and client: what disturbed a trial, and what could not be observed."""
 
 from __future__ import annotations
 

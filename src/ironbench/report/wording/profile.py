@@ -1,4 +1,4 @@
-"""Words for profiles. They state where time was spent, and which functions cause a difference."""
+"""Words for profiles: where time was spent, and which functions cause a difference."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The registry of wording functions. It contains a function for each code of a note, which puts such notes into
-words."""
+"""The registry of wording functions. For each code of a note, the registry contains a function that puts such notes
+into words."""
 
 from __future__ import annotations
 

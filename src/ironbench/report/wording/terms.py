@@ -40,7 +40,7 @@ def configuration(one: Configuration | str, joined: Callable[[Sequence[str]], st
 
 
 Configurations = Configuration | str | Sequence[Configuration | str]
-"""One configuration or several. A system without a configuration is given by its name."""
+"""A configuration or several. A system without a configuration is given by its name."""
 
 
 def configurations(given: Configurations) -> list[str]:

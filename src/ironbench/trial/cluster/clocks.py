@@ -19,7 +19,7 @@ takes is added to this."""
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """One request for the time of another machine: when the request was sent and answered by this machine's clock, and
+    """A request for the time of another machine: when the request was sent and answered by this machine's clock, and
     the other machine's time. All times are in nanoseconds since 1970."""
 
     sent_ns: int
@@ -44,8 +44,8 @@ def offset(answers: Iterable[ClockReading]) -> Offset:
 
 
 def begin_ns(now_ns: int, offsets: Sequence[Offset]) -> int:
-    """Returns the common start time for all workers, by this machine's clock. It is as early as possible, but late
-    enough for all workers to receive the announcement."""
+    """Returns the common start time for all workers, by this machine's clock. The time is as early as possible, but
+    late enough for all workers to receive the announcement."""
     return now_ns + LEAD_NS + 4 * max((one.error_ns for one in offsets), default=0)
 
 
@@ -57,8 +57,8 @@ def jump(sent_ns: int, heard_ns: int, begin_ns: int, wait_ns: int) -> int:
     """Returns by how many nanoseconds the other clock was set since its offset was measured. Returns 0 if the change is
     negligible.
 
-    `sent_ns`: time at which the start was announced. `heard_ns`: time at which the reply arrived. Both are by this
-    machine's clock. `wait_ns`: time by the other clock between the arrival of the announcement and the start.
+    `sent_ns`: time at which the start was announced. `heard_ns`: time at which the reply arrived. These two times are
+    by this machine's clock. `wait_ns`: time by the other clock between the arrival of the announcement and the start.
     """
     latest, earliest = begin_ns - sent_ns + STEADY_NS, begin_ns - heard_ns - STEADY_NS
     return min(0, latest - wait_ns) or max(0, earliest - wait_ns)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ironbench._core import Progress, Sampler
 
 _START_S = 120.0
-"""Seconds that Ray may take to start. It usually takes several seconds, and longer on a busy machine."""
+"""Seconds that Ray may take to start. Ray usually takes several seconds, and longer on a busy machine."""
 _STOP_S = 2.0
 _SILENT_S = 7.0
 """Maximum interval in seconds between status messages of the child process. If the interval is longer, the process or

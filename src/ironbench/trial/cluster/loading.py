@@ -28,7 +28,7 @@ def shared(
     """Copies all remaining pieces of the plan. If copying fails, returns the error, which the caller must raise.
     Otherwise, returns an empty dict.
 
-    `slots`: number of connections of each worker. `look`: function that is called regularly. It raises an exception if
+    `slots`: number of connections of each worker. `look`: function that is called regularly and raises an exception if
     a worker was lost.
     """
     import ray

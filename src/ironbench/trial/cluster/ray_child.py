@@ -1,10 +1,10 @@
 """The child process that uses Ray, so that Ray's threads and exit handlers are not in the experiment's process.
 
-The child starts a private cluster on this machine or joins a running cluster. It executes the parent's requests with
+The child starts a private cluster on this machine or joins a running cluster, and executes the parent's requests with
 one actor per worker.
 
-There are two processes. The first one uses Ray. The second one waits until the first one or the parent has ended. It
-then ends all remaining processes at once, without the help of Ray.
+There are two processes. The first process uses Ray. The second process waits until the first process or the parent has
+ended, and then ends all remaining processes at once, without the help of Ray.
 
 The parent sends these messages: `begin` (once), `workers`, `reach`, `load` and `drive`. While a trial is running, it
 may also send `stop`. The child replies to each message with one or more messages. The last one contains `over` or an

@@ -42,7 +42,8 @@ class RayWorkers:
         self.hosts: list[dict[str, Any]] = []
         """Host, process and CPUs of each worker."""
         self._waiting: list[Any] = []
-        """Workers that are not needed at present. They are kept because starting a worker takes seconds of CPU time."""
+        """Workers that are not needed at present. These workers are kept because starting a worker takes seconds of CPU
+        time."""
         self._group: Any = None
         self._address = ""
 

@@ -1,5 +1,5 @@
-"""The actor of a worker. It drives the worker's part of a trial or copies pieces of a load, and answers requests at the
-same time.
+"""The actor of a worker. The actor drives the worker's part of a trial or copies pieces of a load, and answers requests
+at the same time.
 
 Ray chooses where the actor runs. The actor's Python has only the packages ironbench and msgspec, so this module imports
 nothing else outside the standard library.
@@ -72,7 +72,7 @@ class Worker:
         return ""
 
     def begin(self, plan: bytes) -> None:
-        """Connects the clients of this worker. They begin at the time that `start` sets."""
+        """Connects the clients of this worker, which begin at the time that `start` sets."""
         from ironbench import _core
 
         progress = _core.Progress()
@@ -90,8 +90,8 @@ class Worker:
             self._progress.stop()
 
     def state(self) -> tuple[str, float, int, int, list[tuple[float, int, int, float, float]]]:
-        """Returns the progress of the trial. Its list of seconds contains only those that were not returned before. The
-        phase is `refused` if the trial could not start, and `aborted` if an error ended it."""
+        """Returns the progress of the trial. The list of seconds contains only seconds that were not returned before.
+        The phase is `refused` if the trial could not start, and `aborted` if an error ended it."""
         progress = self._progress
         if progress is None or self._refused:
             return "refused", 0.0, 0, 0, []

@@ -21,7 +21,7 @@ from ironbench.trial.drive.caches import CacheState, Rehearse
 from ironbench.trial.load import tables
 
 Chill = Callable[[Session], Mapping[str, str]]
-"""Function that empties the caches. It returns what was done, as conditions of the trial."""
+"""Function that empties the caches and returns what was done, as conditions of the trial."""
 STEP_S = 0.010
 """Smallest change of the difference between CLOCK_REALTIME and CLOCK_MONOTONIC, in seconds, that counts as a step of
 CLOCK_REALTIME. Both clocks are slewed equally, but CLOCK_MONOTONIC is never stepped (clock_gettime(2)), so only a step
@@ -90,8 +90,8 @@ def at_last(
     """Finishes the preparation directly before the measured window. Empties the caches if the trial is cold, and then
     waits until the machine is idle. Raises FailureError.
 
-    `quiet_s`: maximum number of seconds to wait. None means no wait. Caches are emptied this late because earlier steps
-    of the preparation read data, which fills caches.
+    `quiet_s`: maximum number of seconds to wait, or None for no wait. Caches are emptied this late because earlier
+    steps of the preparation read data, which fills caches.
     """
     done, state = ready.prepared, ready.state
     if state.asked == "cold":

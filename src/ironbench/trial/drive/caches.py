@@ -130,7 +130,7 @@ def read_bytes(session: Session) -> int | None:
         if engine.can("in client"):
             session.restart()  # ends the child process: only then are its reads counted
         else:
-            pids.append(os.getpid())  # its counters include ended child processes
+            pids.append(os.getpid())  # the counters include ended child processes
     counts = [_io(pid) for pid in pids]
     known = [count for count in counts if count is not None]
     return sum(known) if known else None

@@ -17,8 +17,8 @@ from ironbench.model.system import Choice, Load, Setup, System
 LEAST = 2
 """Number of complete checkpoints that a trial with writes must cover."""
 PER_TRIAL = LEAST + 1
-"""Default number of checkpoint cycles per trial. It is one more than `LEAST`, because the last checkpoint may be
-incomplete when the trial ends."""
+"""Default number of checkpoint cycles per trial. The number is one more than `LEAST`, because the last checkpoint may
+be incomplete when the trial ends."""
 
 
 def made(system: System, choice: Choice) -> bool:

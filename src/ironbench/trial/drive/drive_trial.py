@@ -123,9 +123,9 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
     and later trials would find these rows in caches. Also, a workload that inserts and deletes at random would change
     the same customers in every trial, until these customers reach the limits of the workload.
 
-    In a lab, however, all configurations of a block use the same numbers. They are compared with each other and start
-    from the same data, so the effect of the numbers cancels out (common random numbers: Law, "Simulation Modeling and
-    Analysis", section 11.2).
+    In a lab, however, all configurations of a block use the same numbers. These configurations are compared with each
+    other and start from the same data, so the effect of the numbers cancels out (common random numbers: Law,
+    "Simulation Modeling and Analysis", section 11.2).
     """
     if trials == 1 and trial.purpose == Purpose.SWEEP:
         return seed

@@ -29,7 +29,8 @@ _MOST_BYTES = 1 << 16
 PREPARING = "prepare"
 """Phase before the clients connect: data are restored, the engine is started, caches are filled."""
 IN_TURN = "turns"
-"""Phase in which the trials of an interleaved block run in turn. Their metrics become available when the block ends."""
+"""Phase in which the trials of an interleaved block run in turn. The metrics of these trials become available when the
+block ends."""
 
 
 class LiveTrial(msgspec.Struct, frozen=True):

@@ -22,12 +22,12 @@ WAYS = {
     "subset": "some of the writes after the last flush are lost",
     "torn": "of each write after the last flush, only some sectors are stored",
 }
-"""Kinds of data loss at a power cut. They are implemented by the emulated devices
+"""Kinds of data loss at a power cut, implemented by the emulated devices
 (`crates/ironbench-device/src/live/undo.rs`)."""
 NOTHING_AT_STAKE = "nothing-at-stake"
 SUMMARY = "power_cut"
-"""Key in the summary that is passed to the checks. It is present if the power was cut before the checks, which resets
-the engine's own counters."""
+"""Key in the summary that is passed to the checks. The key is present if the power was cut before the checks, which
+resets the engine's own counters."""
 
 
 class NotBackError(FailureError):

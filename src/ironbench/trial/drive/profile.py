@@ -31,7 +31,7 @@ def started(request: ProfileRequest, session: Session) -> Profiler:
 
 
 def roots(session: Session) -> Sequence[int]:
-    """Returns the engine's first processes. Their stacks and the stacks of their descendants are sampled as the
+    """Returns the engine's first processes. The stacks of these processes and of their descendants are sampled as the
     engine's.
 
     An engine without its own process runs in ironbench's threads and child processes, so these are sampled instead.

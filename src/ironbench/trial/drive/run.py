@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 Follow = Callable[[str, float], None]
-"""Function that is called several times a second during a trial, and once at its end. It gets the phase of the trial
-and the seconds since the window began."""
+"""Function that is called several times a second during a trial, and once at its end, with the phase of the trial and
+the seconds since the window began."""
 Looks = Sequence[Callable[["Progress"], None]]
-"""Functions that are called several times a second during a trial, and once at its end. They get the progress of the
+"""Functions that are called several times a second during a trial, and once at its end, with the progress of the
 trial."""
 
 
@@ -213,7 +213,7 @@ class Driver(Protocol):
         ...
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Drives a rehearsal as `drive` does. Its result is not stored."""
+        """Drives a rehearsal as `drive` does, without storing the result."""
         ...
 
 

@@ -215,8 +215,8 @@ class Interrupt:
         return self._happened
 
     def tell(self, what: Callable[[], None]) -> None:
-        """Registers a callback. It is called once, in the signal handler. If the user has already pressed Ctrl-C, it is
-        called immediately."""
+        """Registers a callback, which is called once, in the signal handler. If the user has already pressed Ctrl-C,
+        the callback is called immediately."""
         self._listeners.append(what)
         if self._happened:
             what()

@@ -47,7 +47,7 @@ def database_ready(setup: Setup, data: OwnData, secrets: Secrets, printer: Print
             with engines.running(copies.with_database(setup.system, made.name), secrets, 1) as session:
                 _require_room(session, data)
                 loaded = own.fill(session, data, printer)
-            copies.reconnect()  # it was idle during the load and may be lost
+            copies.reconnect()  # the connection was idle during the load and may be lost
             made = copies.complete(made, key)
         except BaseException:
             with suppress(IronbenchError):
@@ -81,7 +81,7 @@ def _require_room(session: Session, data: OwnData) -> None:
 
 @dataclass(slots=True)
 class TrialDatabases:
-    """The copies in which trials run. Each server has at most one copy at a time."""
+    """The copies in which trials run, at most one at a time on each server."""
 
     _servers: dict[str, DatabaseCopies] = field(default_factory=dict)
     """For each database address in the configurations, an object that copies and drops databases on the server."""

@@ -21,8 +21,8 @@ the virtual disk of a small machine."""
 EXPENSIVE = 0.10
 """If copying the data takes more than this fraction of a trial's length, the data are not copied before every trial."""
 LOAD_BYTES_PER_S = 40e6
-"""Load rate in bytes per second of each worker, relative to the final size of the data. It includes rows, keys and
-statistics."""
+"""Load rate in bytes per second of each worker, relative to the final size of the data. The rate includes rows, keys
+and statistics."""
 READ_BYTES_PER_S = 0.5e9
 """Rate of reading data to warm caches, in bytes per second."""
 REHEARSING_S = 2.0
@@ -30,8 +30,8 @@ REHEARSING_S = 2.0
 MOUNT_S = 4.0
 """Seconds for starting an emulated device, creating its file system, calibrating it, and removing it."""
 PIN_S = 0.5
-"""Seconds for pinning a server to CPUs over ssh and for undoing this. Both start a process for each of the server's
-threads."""
+"""Seconds for pinning a server to CPUs over ssh and for undoing this. Both steps start a process for each of the
+server's threads."""
 MADE_ROWS_PER_S = 0.8e6
 """Rows of large data that one core generates per second, without the server's time. The value is assumed; `bench
 pieces` measures it."""

@@ -53,7 +53,8 @@ class Marker:
         return LoadState(key, loaded_at, int(rows), int(size), float(elapsed_s))
 
     def begin(self, key: str) -> None:
-        """Creates the marker row. It shows that the tables belong to ironbench and that they are not complete yet."""
+        """Creates the marker row, which shows that the tables belong to ironbench and that they are not complete
+        yet."""
         if not present(self._session, (TABLE,)):
             self._session.query(_SCHEMA)
             engines.get(self._session.engine).administration.mark(self._session, (TABLE,))
@@ -63,8 +64,8 @@ class Marker:
         self._session.query(f"insert into {TABLE} values ({quoted(self._data)}, {quoted(key)}, null, 0, 0, 0)")
 
     def fixed(self) -> dict[str, str]:
-        """Returns the result of `fixed_rows` after loading. It contains, for each table, the number and the sums of the
-        rows that no transaction changes. Returns an empty dict if an older version of ironbench loaded the data."""
+        """Returns the result of `fixed_rows` after loading: for each table, the number and the sums of the rows that no
+        transaction changes. Returns an empty dict if an older version of ironbench loaded the data."""
         rows = self._session.query(f"select data, content_key from {TABLE} where data like {quoted(f'{self._data}/%')}")
         return {(data or "").removeprefix(f"{self._data}/"): sums or "" for data, sums in rows}
 

@@ -18,8 +18,8 @@ _SCHEMA = (
 
 
 class LoadedPieces:
-    """A table in the database that records which pieces of the data are already loaded. It is dropped when the load is
-    complete."""
+    """A table in the database that records which pieces of the data are already loaded. The table is dropped when the
+    load is complete."""
 
     def __init__(self, session: Session, data: str) -> None:
         self._session = session
@@ -50,8 +50,8 @@ class LoadedPieces:
         return f"insert into {TABLE} values ({quoted(self._data)}, ':table', :first, :past)"
 
     def missing(self, phase: str, statements: tuple[str, ...]) -> list[str]:
-        """Returns those statements of a phase that have not run yet. Each returned statement also records that it has
-        run, in the same transaction."""
+        """Returns those statements of a phase that have not run yet. A returned statement also records that it has run,
+        in the same transaction."""
         rows = self._session.query(
             f"select first from {TABLE} where data = {quoted(self._data)} and piece = {quoted('#' + phase)}"
         )

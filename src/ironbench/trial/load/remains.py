@@ -59,9 +59,9 @@ def say_at(
 
 def say(session: Session, dsn: str, choices: Sequence[Choice], printer: Printer, named: set[tuple[str, str]]) -> None:
     """Reports the data of these choices that are left on an existing server. This must be done after successful and
-    failed runs. `named`: servers and databases that were already reported. It is needed because one database may have
-    several addresses."""
-    with suppress(IronbenchError):  # if the server has died, nothing is reported
+    failed runs. `named`: servers and databases that were already reported. This argument is needed because one database
+    may have several addresses."""
+    with suppress(IronbenchError):  # if the server has died, there is no report
         made = _left(session, choices)
         if made.words and (made.server, made.database) not in named:
             named.add((made.server, made.database))

@@ -101,8 +101,8 @@ def untouched(session: Session, system: System, load: Load, choice: Choice, prin
     """Loads the data again if the checks after the next trial need the original data and the present data have changed.
     Returns conditions of the next trial. Raises InputError or FailureError.
 
-    On existing servers, only tables with ironbench's mark are dropped. Before a cold trial that writes data, nothing is
-    done: examining the data would fill the caches.
+    On existing servers, only tables with ironbench's mark are dropped. Before a cold trial that writes data, the
+    function does nothing, because examining the data would fill the caches.
     """
     workload = workloads.get(choice.workload)
     dataset = workload.dataset(session.engine, choice.options)

@@ -31,7 +31,7 @@ from ironbench.workloads import Dataset
 
 _INITDB_PATIENCE_S = 30.0
 NOTE = "snapshot.json"
-"""Name of a file in the folder of a snapshot. It is written last, so it exists only in complete snapshots."""
+"""Name of a file in the folder of a snapshot. The file is written last, so it exists only in complete snapshots."""
 
 
 def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows.Copiers | None = None) -> DataSource:
@@ -133,7 +133,7 @@ def _require_unused(folder: Path) -> None:
 
 
 def _require_room(folder: Path, contents: _Contents, engine: Engine) -> None:
-    shutil.rmtree(folder, ignore_errors=True)  # it is incomplete or was changed
+    shutil.rmtree(folder, ignore_errors=True)  # the snapshot is incomplete or was changed
     shutil.rmtree(folder.with_name(f"{folder.name}.new"), ignore_errors=True)
     _clear(folder.with_name(f"{folder.name}.load"))
     estimate = int(contents.bytes * SLACK) + engine.traits.costs.log_of(contents.bytes)

@@ -27,4 +27,5 @@ class DataSource:
     database: str = ""
     """Name of the database that is copied."""
     state: str = ""
-    """A text that identifies the state of the user's template database. It changes when the template is changed."""
+    """A text that identifies the state of the user's template database. The text changes when the template is
+    changed."""

@@ -14,8 +14,8 @@ SLACK = 1.1
 
 
 CHILD_BYTES = 450_000_000
-"""Memory in bytes of a process that generates the rows of large data. The value was measured. It consists of 300 MB of
-text, and buffers."""
+"""Memory in bytes of a process that generates the rows of large data. The measured value consists of 300 MB of text,
+and buffers."""
 
 
 def enough_memory(dataset: Dataset, processes: int = 1, available_bytes: int | None = None) -> None:

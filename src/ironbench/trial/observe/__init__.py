@@ -206,7 +206,7 @@ def _sampler_s(driven: Driven, window_s: float) -> float:
 
 def _some_wait_for_work(load: Load, connections: int | None) -> bool:
     """Returns whether there are connections that wait for work between transactions. This is the case in an open loop.
-    It is also the case if clients wait for the work of other clients, like the market in the brokerage workload.
+    This is also the case if clients wait for the work of other clients, like the market in the brokerage workload.
     Clients in their think time do not wait for work."""
     return load.rate is not None or (connections is not None and connections > load.clients and not load.think_time_s)
 

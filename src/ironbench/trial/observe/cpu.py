@@ -100,10 +100,10 @@ class CpuSeconds:
     relay: float = 0.0
     """CPU time of the relay that adds latency between clients and server."""
     library: float = 0.0
-    """CPU time of the process in which a library engine runs. It includes client threads that call the engine, and the
+    """CPU time of the process in which a library engine runs, including client threads that call the engine, and the
     engine's own threads."""
     programs: float | None = None
-    """CPU time of other programs. None if some of them are not visible (in a container)."""
+    """CPU time of other programs, or None if some of them are not visible (in a container)."""
 
 
 def budget(
@@ -115,13 +115,13 @@ def budget(
     """Returns the breakdown of the time of all cores, as fractions that add up to 1. Returns None if /proc/stat was not
     sampled.
 
-    `observer_pids`: server processes that answered the queries of ironbench's observers. Their time counts as the
-    observers' time.
+    `observer_pids`: server processes that answered the queries of ironbench's observers. The time of these processes
+    counts as the observers' time.
 
     Time waiting for a device counts as idle. The known parts may exceed the busy time by a tick, because they come from
-    other clocks. They are scaled down in this case. The remaining busy time is split into `other`, the time of other
-    programs, and the time of the kernel. If the time of other programs was not measured, `other` contains everything
-    except interrupts.
+    other clocks. The known parts are scaled down in this case. The remaining busy time is split into `other`, the time
+    of other programs, and the time of the kernel. If the time of other programs was not measured, `other` contains
+    everything except interrupts.
     """
     grown = growth(points(samples.get(STAT), parse_stat), window_s)
     if grown is None or (idle := share(grown, "cpu", "idle", "iowait")) is None:

@@ -1,9 +1,9 @@
 """I/O of the block devices under `data`, `temp` and `log` (Linux: Documentation/block/stat.rst).
 
-The observer uses /proc/self/mountinfo to map each role's directory to its device. It reads the device's counters from
-/sys/dev/block, which has the same numbers as /proc/diskstats, but a separate file for each device. Roles on the same
-device show the same numbers. A role in memory, on a network file system or on ZFS has no visible block device, and
-therefore no metrics.
+The observer uses /proc/self/mountinfo to map each role's directory to its device. The observer reads the device's
+counters from /sys/dev/block, which has the same numbers as /proc/diskstats, but a separate file for each device. Roles
+on the same device show the same numbers. A role in memory, on a network file system or on ZFS has no visible block
+device, and therefore no metrics.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ class DisturbanceCounters:
 
     ticks: Values
     programs_s: float | None
-    """CPU seconds of other programs. None if some of them are not visible."""
+    """CPU seconds of other programs, or None if some of them are not visible."""
     own_s: float
 
 
@@ -50,7 +50,8 @@ class DisturbanceShares:
 
 
 def read(own: Set[int], machine: Tree | None = None) -> DisturbanceCounters:
-    """Reads the counters. `own`: processes that belong to the experiment. Their descendants also belong to it."""
+    """Reads the counters. `own`: processes that belong to the experiment. The descendants of these processes also
+    belong to it."""
     machine = machine or Tree()
     ticks = {name: value for name, value in parse_stat(machine.read("/proc/stat") or "").items() if "cpu." in name}
     return DisturbanceCounters(ticks, *processes.programs_and_own_s(machine, own))

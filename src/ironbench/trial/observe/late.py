@@ -1,4 +1,5 @@
-"""Handles server counters that are published with a delay. They are left out if they miss too much of a trial."""
+"""Handles server counters that are published with a delay. Such counters are left out if they miss too much of a
+trial."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _GAUGES = {
 }
 _RATES = {"swap_in_bytes_per_s": "pswpin", "swap_out_bytes_per_s": "pswpout"}
 _MAPPED, _MAPPED_PAGES = "Mapped", "nr_mapped"
-"""Names of the same quantity in two files. It is in bytes in /proc/meminfo, and in pages in /proc/vmstat."""
+"""Names of the same quantity in two files: in bytes in /proc/meminfo, and in pages in /proc/vmstat."""
 _PAGES_BYTES = (4096.0, 16384.0, 65536.0)
 """Page sizes of Linux: x86-64 has the first one, Arm has all three (Documentation/arch/arm64/memory.rst), and POWER has
 the last one."""

@@ -5,9 +5,10 @@ counts them (/proc/<pid>/schedstat, Linux: Documentation/scheduler/sched-stats.r
 over samples. Samples contain too many waits: a backend that was woken shows its old wait event until it gets a core,
 and a backend that is about to wait shows its wait event while it still runs.
 
-The times of the wait classes CPU and run queue are those that the kernel counted. Their sum is compared with the time
-that the backends spent without a wait event. If the backends spent more time without a wait event, the difference is
-the class `other`. If they spent less, the difference is subtracted from all waits in proportion to their time.
+The times of the wait classes CPU and run queue are those that the kernel counted. The sum of these two times is
+compared with the time that the backends spent without a wait event. If the backends spent more time without a wait
+event, the difference is the class `other`. If they spent less, the difference is subtracted from all waits in
+proportion to their time.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def shares(waits: Waits, busy: float | None) -> dict[str, float]:
     """Returns the metric `time_share{part=…}` for each wait class. For classes that were sampled, also returns
     `time_samples{part=…}`. Classes without time are left out.
 
-    `busy`: mean number of clients with a transaction in progress. It is given if idle backends may wait for work that
-    has not arrived, as in an open loop. None means that every backend is busy.
+    `busy`: mean number of clients with a transaction in progress. This number is passed if idle backends may wait for
+    work that has not arrived, as in an open loop. A value of None means that every backend is busy.
     """
     instants, counted, part_of = waits.instants, waits.on_cores, waits.part_of
     if not instants:
@@ -77,7 +78,7 @@ def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str
     Samples are not independent: backends often wait for the same flush or row at the same instant, and successive
     instants are similar. The variance of the fraction p of the class is therefore estimated from batch means (Conway,
     Management Science 10(1), 1963). The result is p(1−p) divided by this variance (design effect: Kish, Survey
-    Sampling, 1965, 8.2). It is at least 1, and at most the number of backends in all samples.
+    Sampling, 1965, 8.2). The result is at least 1, and at most the number of backends in all samples.
     """
     seen = [_of_part(point.values, part, part_of) for point in instants]
     every = sum(sum(point.values.values()) for point in instants)

@@ -128,7 +128,7 @@ def programs_growth(samples: Samples, window_s: float, own: Set[int]) -> Counter
     """Returns the CPU seconds of other programs than the engine and ironbench, under the name `programs`. Returns None
     if some of them are not visible.
 
-    `own`: processes of ironbench. Their children also belong to ironbench.
+    `own`: processes of ironbench. The children of these processes also belong to ironbench.
     """
     readings = points(samples.get(_ALL), partial(_programs_cpu, ours=roots(samples) | own))
     return growth(_rising(readings, "programs"), window_s)

@@ -26,8 +26,8 @@ from ironbench.model.points import (
 from ironbench.model.session import Session
 
 _WAITING = "run_queue_waiting_per_core"
-"""Name of the metric: seconds of waiting per second and core. It may exceed 1, because several threads may wait at
-once."""
+"""Name of the metric: seconds of waiting per second and core. The metric may exceed 1, because several threads may wait
+at once."""
 _SCHEDSTAT = "runqueue.schedstat"
 _PROCESSES = "runqueue.processes"
 _THREADS = "runqueue.threads"

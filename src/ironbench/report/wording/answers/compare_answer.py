@@ -1,5 +1,5 @@
-"""Words for the answers of `compare` and `explain`. They state the ratio of B to A, why there is no verdict, and how to
-read the figures."""
+"""Words for the answers of `compare` and `explain`: the ratio of B to A, why there is no verdict, and how to read the
+figures."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def throughput_ratio(a: str, b: str, means: MeanRatio, difference: Note, clients
     18% to 35%; the ranges of the repeats do not overlap).`
 
     `difference`: the note that states whether the trials show a difference. If they show none, the sentence starts with
-    the reason. `clients`: the number of clients, if both sides were measured with this number only. None if the peaks
-    are compared.
+    the reason. `clients`: the number of clients, if both sides were measured with this number only, or None if the
+    peaks are compared.
     """
     where = "at the peak" if clients is None else f"with {counted(clients, 'client')}"
     words = (

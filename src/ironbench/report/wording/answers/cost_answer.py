@@ -1,5 +1,5 @@
-"""Words for the answer of `cost`. They compare work per price, name the cheapest system that meets a target, and
-explain prices and scores."""
+"""Words for the answer of `cost`: comparisons of work per price, the cheapest system that meets a target, and
+explanations of prices and scores."""
 
 from __future__ import annotations
 
@@ -148,8 +148,8 @@ def cost_and_work(name: str, other: str, less: float, ratio: str, inconclusive: 
     """Example with name='new', other='old', less=0.5, ratio='15% less (95% CI −42% to +26%)', inconclusive=True: `new
     costs 50% less than old. Work compared with old: 15% less (95% CI −42% to +26%), which is inconclusive.`
 
-    `less`: the fraction by which the system costs less than the other. It is negative if the system costs more.
-    `ratio`: a text from `more`, or an empty text if the work of one of the systems was not measured.
+    `less`: the fraction by which the system costs less than the other, negative if the system costs more. `ratio`: a
+    text from `more`, or an empty text if the work of one of the systems was not measured.
     """
     difference = f"{in_percent(abs(less))} {'less' if less > 0 else 'more'}" if less else "as much"
     sentence = f"{name} costs {difference} {'than' if less else 'as'} {other}"
@@ -164,7 +164,7 @@ def cheapest(names: Sequence[str], price: str, period: str, undecided: Sequence[
     Cheapest system that was shown to meet the target: new, 3,400 USD over 3 years.`
 
     `period`: a text such as ` over 3 years`, or an empty text. `undecided` and `unmeasured`: cheaper systems that may
-    also meet the target. Those in `unmeasured` were not measured.
+    also meet the target. The systems in `unmeasured` were not measured.
     """
     named = f"{listed(list(names))}, {price}{' each' if len(names) > 1 else ''}{period}"
     cheaper = open_cheaper(undecided, unmeasured)

@@ -1,5 +1,5 @@
-"""Words for foreign records. They state the main figures of a record, what its program counts, and which facts its
-output does not contain."""
+"""Words for foreign records: the main figures of a record, what its program counts, and which facts its output does not
+contain."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def median_of_trials(figure: str, clients: int, trials: int) -> str:
     """Example with figure='throughput 940/s', clients=8, trials=3: `throughput 940/s with 8 clients, median of 3
     trials.`
 
-    `figure`: the main metric with its value. It is empty if the trials have no metric that foreign records also
+    `figure`: the main metric with its value, or an empty text if the trials have no metric that foreign records also
     contain.
     """
     if not figure:

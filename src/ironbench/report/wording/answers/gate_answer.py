@@ -1,4 +1,4 @@
-"""Words for the result of a gate. They state the decision, and for slower comparisons, what changed."""
+"""Words for the result of a gate: the decision, and for slower comparisons, what changed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Words for the answer of `headroom`. They state how far today's load can grow on each system, and compare the
-systems."""
+"""Words for the answer of `headroom`: how far today's load can grow on each system, and how the systems compare."""
 
 from __future__ import annotations
 

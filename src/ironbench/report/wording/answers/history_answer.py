@@ -1,5 +1,4 @@
-"""Words for the answer of `history`. They describe change points and open questions, and explain how to read the
-points."""
+"""Words for the answer of `history`: change points, open questions, and how to read the points."""
 
 from __future__ import annotations
 
@@ -48,8 +47,8 @@ def changed(
     worse=True, line='postgres 18', flagged=False: `Throughput worse since 1f3c2a9 (2026-11-21): 12% lower than before
     (95% CI 8.1% to 16%). Series: postgres 18.`
 
-    `day`: the date of the point. It is empty if the point's name already begins with the date. `worse`: None if neither
-    higher nor lower values of the metric are better.
+    `day`: the date of the point, or an empty text if the point's name already begins with the date. `worse`: None if
+    neither higher nor lower values of the metric are better.
     """
     bounds = f"{CI} {change_bounds(low, high, ratio)}"
     size = f"{change(ratio, '')} {than(ratio)} before ({bounds})"

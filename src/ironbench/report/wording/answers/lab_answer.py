@@ -1,5 +1,4 @@
-"""Words for the answer at the top of a lab's report. They state verdicts, how throughput grows with clients, and
-caveats."""
+"""Words for the answer at the top of a lab's report: verdicts, how throughput grows with clients, and caveats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Words for the answer of `lead`. They compare the hardware and the peaks of two systems, and explain the figures."""
+"""Words for the answer of `lead`: comparisons of the hardware and the peaks of two systems, and how to read the
+figures."""
 
 from __future__ import annotations
 
@@ -72,9 +73,8 @@ def hardware(
     """Describes how cores and clock frequency differ, or returns an empty text if they are equal: `Compared with old,
     new has 1.25x the nominal clock frequency, and 16 cores instead of 8.`
 
-    `clock`: B's clock frequency divided by A's. None if it is unknown, or if both are equal. `cores`: the numbers of
-    cores of A and B. None if both are equal. `comparable`: whether both frequencies are of the same kind, such as
-    nominal.
+    `clock`: B's clock frequency divided by A's, or None if this ratio is unknown or 1. `cores`: the numbers of cores of
+    A and B, or None if both are equal. `comparable`: whether both frequencies are of the same kind, such as nominal.
     """
     has = [f"{number(clock)}x the {clock_kind} clock frequency"] if clock else []
     if cores and any(cores):

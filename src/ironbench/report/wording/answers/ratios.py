@@ -45,8 +45,7 @@ def duration(ratio: float) -> str:
 
 
 def than(value: float) -> str:
-    """Returns the word that follows a change. It is `as` after a multiple such as `2.82x as fast`, and `than`
-    otherwise."""
+    """Returns the word that follows a change: `as` after a multiple such as `2.82x as fast`, and `than` otherwise."""
     return "as" if is_multiple(value) else "than"
 
 

@@ -1,4 +1,4 @@
-"""Words for the notes and caveats of a report. They explain how to read its figures, and state what was left out."""
+"""Words for the notes and caveats of a report: how to read its figures, and what was left out."""
 
 from __future__ import annotations
 

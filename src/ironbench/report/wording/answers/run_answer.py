@@ -1,5 +1,5 @@
-"""Words for the answer at the top of a report about runs. They state what each system sustained or reached, and compare
-it with the first system.
+"""Words for the answer at the top of a report about runs: what each system sustained or reached, compared with the
+first system.
 
 Most functions return the rest of a sentence that starts with the system's name. `nothing_usable` and `no_difference`
 return complete sentences.

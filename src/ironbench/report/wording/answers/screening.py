@@ -1,5 +1,5 @@
-"""Words for a screening experiment. They state which effects it detected, which of these effects later blocks
-confirmed, and how it was designed."""
+"""Words for a screening experiment: which effects it detected, which of these effects later blocks confirmed, and how
+it was designed."""
 
 from __future__ import annotations
 
