@@ -1,5 +1,5 @@
-//! Parses the format `csvlog`. It has one record per entry, with 22 to 26 columns, depending on the version (PostgreSQL
-//! 18 documentation, 19.8.4 "Using CSV-Format Log Output").
+//! Parses the format `csvlog`, which has one record per entry, with 22 to 26 columns, depending on the version
+//! (PostgreSQL 18 documentation, 19.8.4 "Using CSV-Format Log Output").
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-/// One entry. Texts are in the encoding of the database that wrote them.
+/// A log entry. Texts are in the encoding of the database that wrote them.
 #[derive(Debug, Default)]
 pub struct Entry<'a> {
     /// Time of the entry in microseconds since 1970.
     pub at_us: i64,
-    /// Number that identifies the session within the log. It is derived from the session's start time and process ID.
-    /// If the log does not contain the start time, the number is derived from the process ID alone.
+    /// Number that identifies the session within the log. The number is derived from the session's start time and
+    /// process ID. If the log does not contain the start time, the number is derived only from the process ID.
     pub session: u64,
     /// Whether `session` is derived from the start time. If not, a later session with the same process ID has the same
     /// number.
@@ -16,7 +16,7 @@ pub struct Entry<'a> {
     pub user: Cow<'a, [u8]>,
     pub database: Cow<'a, [u8]>,
     pub application: Cow<'a, [u8]>,
-    /// The state of the session as `ps` shows it, such as `idle in transaction`. It is empty if the log does not
+    /// The state of the session as `ps` shows it, such as `idle in transaction`. The text is empty if the log does not
     /// contain it.
     pub state: Cow<'a, [u8]>,
     /// The virtual transaction, or 0 if there is none.
@@ -26,7 +26,7 @@ pub struct Entry<'a> {
     pub message: Cow<'a, [u8]>,
     pub detail: Cow<'a, [u8]>,
     pub context: Cow<'a, [u8]>,
-    /// The statement that caused the error. It is empty if the entry is not an error.
+    /// The statement that caused the error. The text is empty if the entry is not an error.
     pub statement: Cow<'a, [u8]>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads log files piece by piece. They may be compressed.
+//! Reads log files piece by piece. The files may be compressed.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};

@@ -376,7 +376,7 @@ impl Mask {
         (masked, kept)
     }
 
-    /// Masks a string literal. Its quotes stay.
+    /// Masks a string literal. The quotes stay.
     fn literal(&self, source: &str) -> String {
         let open = source.find(['\'', '$']).unwrap_or(0);
         let (prefix, rest) = source.split_at(open);

@@ -26,7 +26,7 @@ pub struct Observed {
     /// Time at which the proxy received the statement, in microseconds since 1970.
     pub at_us: i64,
     pub text: Arc<[u8]>,
-    /// Name of the prepared statement. It is empty for the unnamed statement, and None for the simple protocol.
+    /// Name of the prepared statement: empty for the unnamed statement, and None for the simple protocol.
     pub prepared: Option<Arc<[u8]>>,
     pub values: Vec<Option<Vec<u8>>>,
     pub duration_us: u64,

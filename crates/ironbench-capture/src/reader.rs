@@ -60,7 +60,7 @@ pub struct Reader {
     prefix: Option<Prefix>,
     record: Record,
     pub clock: Clock,
-    /// Length of the entry that was returned last. It is consumed before the next entry is read.
+    /// Length of the entry that was returned last. This entry is consumed before the next entry is read.
     returned: usize,
     /// The last line, with replacements for bytes that are not UTF-8.
     repaired: Vec<u8>,

@@ -32,7 +32,7 @@ use crate::stderr::Prefix;
 const ROWS: usize = 8192;
 const BYTES: usize = 1 << 24;
 
-/// What was noticed while reading. The notes of the capture contain it.
+/// Observations made while reading. The notes of the capture contain them.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub files: usize,

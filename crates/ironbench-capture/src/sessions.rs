@@ -27,11 +27,11 @@ pub struct Executed {
     /// Time at which the server received the statement, in microseconds since 1970.
     pub at_us: i64,
     pub analysis: Arc<Analysis>,
-    /// Name of the prepared statement. It is empty for the unnamed statement, and None for the simple protocol.
+    /// Name of the prepared statement: empty for the unnamed statement, and None for the simple protocol.
     pub prepared: Option<Vec<u8>>,
     pub parameters: Parameters,
     pub duration_us: Option<u64>,
-    /// SQLSTATE of the error that ended the statement. It is empty if the statement succeeded.
+    /// SQLSTATE of the error that ended the statement. The code is empty if the statement succeeded.
     pub error: Vec<u8>,
     /// Whether the statement fetches a further part of an earlier statement's result.
     pub fetches: bool,
@@ -47,7 +47,7 @@ pub struct Executed {
 /// Parameters of a prepared statement.
 #[derive(Debug)]
 pub enum Parameters {
-    /// The list as logged, such as `$1 = '9', $2 = NULL`. It is empty if there are no parameters.
+    /// The list as logged, such as `$1 = '9', $2 = NULL`. The list is empty if there are no parameters.
     Logged(Vec<u8>),
     /// The values as texts. None stands for NULL.
     Sent(Vec<Option<Vec<u8>>>),
@@ -109,8 +109,8 @@ struct Session {
 pub struct Sessions {
     open: HashMap<u64, Session>,
     latest_us: i64,
-    /// Correction that is added to the times of entries. It grows when the clock was set back, so that corrected times
-    /// do not jump back.
+    /// Correction that is added to the times of entries. The correction grows when the clock was set back, so that
+    /// corrected times do not jump back.
     shift_us: i64,
     pub counts: Counts,
 }

@@ -23,7 +23,7 @@ impl Number for f64 {
     }
 }
 
-/// A fixed-point number with 28 fraction bits. It needs only integer arithmetic.
+/// A fixed-point number with 28 fraction bits, which needs only integer arithmetic.
 ///
 /// An orbit ends at its first point outside the circle of radius 2. Real and imaginary parts therefore stay below 6.
 /// Therefore a factor fits into 32 bits, and a product into 64 bits.

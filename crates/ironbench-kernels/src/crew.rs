@@ -66,8 +66,8 @@ impl Watch {
         self.gate.ready(self.threads, most)
     }
 
-    /// Waits until all threads have done their work or have given up. They check their results only after that. Returns
-    /// false if this takes longer than `most`.
+    /// Waits until all threads have done their work or have given up. The threads check their results only after that.
+    /// Returns false if this takes longer than `most`.
     pub fn done(&self, most: Duration) -> bool {
         self.worked.ready(self.threads, most) || self.ended(Duration::ZERO)
     }
@@ -96,7 +96,7 @@ pub struct Outcome {
 }
 
 impl Crew {
-    /// Starts the threads. They prepare, warm up, and wait for `start`.
+    /// Starts the threads, which prepare, warm up, and wait for `start`.
     pub fn new(plan: &KernelPlan) -> Result<Self> {
         let gate = Arc::new(Gate::default());
         let worked = Arc::new(Gate::default());
@@ -118,7 +118,7 @@ impl Crew {
         Watch { gate: Arc::clone(&self.gate), worked: Arc::clone(&self.worked), threads: self.threads.len() }
     }
 
-    /// Starts the window. It lasts for `duration`.
+    /// Starts the window, which lasts for `duration`.
     pub fn start(&self, duration: Duration) {
         let now = Instant::now();
         self.gate.open((now, now + duration));

@@ -1,5 +1,5 @@
-//! The work of one `igen-cpu` thread. It computes the same picture repeatedly, and compares the picture's checksum with
-//! the expected one.
+//! The work of one `igen-cpu` thread. The thread computes the same picture repeatedly, and compares the picture's
+//! checksum with the expected one.
 
 use ironbench_core::Result;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! The work of one `igen-ram` thread. It fills its memory with tickets, makes draws, frees the memory, and repeats.
+//! The work of one `igen-ram` thread. The thread fills its memory with tickets, makes draws, frees the memory, and
+//! repeats.
 
 use std::time::{Duration, Instant};
 

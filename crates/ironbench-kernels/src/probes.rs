@@ -11,7 +11,7 @@ use ironbench_core::Result;
 
 use crate::region::{Huge, Region};
 
-/// Size of the arrays for bandwidth. It is at least four times the last-level cache of common processors, so that
+/// Size of the arrays for bandwidth. The size is at least four times the last-level cache of common processors, so that
 /// nothing stays in the cache.
 pub const BANDWIDTH_BYTES: usize = 384 << 20;
 pub const LATENCY_BYTES: usize = 256 << 20;

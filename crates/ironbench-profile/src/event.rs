@@ -8,8 +8,8 @@ use perf_event_open_sys::{bindings, ioctls, perf_event_open};
 use crate::unwind::REGISTERS;
 
 /// Number of bytes of the user stack that the kernel copies with each sample of the clock, starting at the innermost
-/// frame. The next constant is the number for a switch. It is smaller, because there are more switches than samples of
-/// the clock.
+/// frame. The next constant is the number for a switch. The number for a switch is smaller, because there are more
+/// switches than samples of the clock.
 const CLOCK_STACK: u32 = 16 << 10;
 const SWITCH_STACK: u32 = 8 << 10;
 
@@ -47,7 +47,7 @@ impl Target {
     }
 }
 
-/// An open event. It is disabled until `enable` is called. Dropping it closes it.
+/// An open event. The event is disabled until `enable` is called. Dropping the value closes the event.
 pub struct Event {
     pub descriptor: OwnedFd,
     /// ID of the event in its samples.

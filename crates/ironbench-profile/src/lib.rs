@@ -1,7 +1,7 @@
 //! Profiles of a database and its client, sampled by the kernel's performance events (perf_event_open(2)).
 //!
 //! There are two kinds of profile. `cpu` samples the stacks of running threads at a fixed rate. `wait` records how long
-//! each thread was off the CPU, the stack at which it waited, and the stack that woke it. It uses the scheduler's
+//! each thread was off the CPU, the stack at which it waited, and the stack that woke it. `wait` uses the scheduler's
 //! switches for this. If there are many switches, they are recorded only in a part of the time.
 //!
 //! The kernel writes records to one ring buffer per CPU. One thread reads the ring buffers, sorts the records by time,

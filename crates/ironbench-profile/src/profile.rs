@@ -18,7 +18,7 @@ pub struct Line {
     pub thread: String,
     /// Frames from the outermost to the innermost, joined by semicolons.
     pub stack: String,
-    /// The stack that woke the thread. It is empty if it is unknown.
+    /// The stack that woke the thread. The stack is empty if it is unknown.
     pub waker: String,
     pub samples: u64,
     pub seconds: f64,

@@ -21,14 +21,14 @@ use crate::timeline::Windows;
 use crate::traced::{Change, Duty};
 use crate::tracefs::Scheduler;
 
-/// Size of a CPU's ring buffer of clock samples. It has room for 500 ms of samples with stacks at 999 Hz. The first
-/// samples of a program take longest to process, because the program's unwind tables must be read first.
+/// Size of a CPU's ring buffer of clock samples. The buffer has room for 500 ms of samples with stacks at 999 Hz. The
+/// first samples of a program take longest to process, because the program's unwind tables must be read first.
 const CLOCK_RING: usize = 8 << 20;
-/// Size of a CPU's ring buffer of switches. It has room for 300 ms at 10,000 switches per second. The next constant is
-/// the maximum size of all these ring buffers together.
+/// Size of a CPU's ring buffer of switches. The buffer has room for 300 ms at 10,000 switches per second. The next
+/// constant is the maximum size of all these ring buffers together.
 const SWITCH_RING: usize = 32 << 20;
 const SWITCH_RINGS: usize = 256 << 20;
-/// Interval between reads of the ring buffers. They are read earlier if one of them is half full.
+/// Interval between reads of the ring buffers. The buffers are read earlier if one of them is half full.
 const INTERVAL_MS: u64 = 100;
 /// Niceness of the sampling thread. With this value, the database has precedence, but the sampling thread still gets
 /// CPU time.

@@ -14,7 +14,7 @@ pub struct Ring {
     /// The page that contains the head and tail positions. The records follow it.
     start: NonNull<perf_event_mmap_page>,
     page: usize,
-    /// Size in bytes of the part that contains records. It is a power of 2.
+    /// Size in bytes of the part that contains records. The size is a power of 2.
     size: usize,
     tail: u64,
 }

@@ -7,7 +7,7 @@ use perf_event_open_sys::bindings;
 
 use crate::space::{FileId, Space};
 
-/// ID of a stack. It is the index of the node for the innermost frame.
+/// ID of a stack, which is the index of the node for the innermost frame.
 pub type StackId = u32;
 
 /// The stack without frames.

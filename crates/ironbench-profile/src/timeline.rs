@@ -36,8 +36,8 @@ struct Long {
     row: RowId,
 }
 
-/// Stores samples by time. Time is divided into buckets. They are 1 ms wide at first, and are made wider when there are
-/// too many entries.
+/// Stores samples by time. Time is divided into buckets. The buckets are 1 ms wide at first, and are made wider when
+/// there are too many entries.
 pub struct Timeline {
     width: u64,
     entries: Vec<Entry>,

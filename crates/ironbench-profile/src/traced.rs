@@ -6,8 +6,8 @@
 
 use crate::timeline::Windows;
 
-/// Maximum rate, in bytes per second for each CPU, at which all switches are recorded. It corresponds to about 2,500
-/// switches, which cost 3% of the CPU time.
+/// Maximum rate, in bytes per second for each CPU, at which all switches are recorded. This rate corresponds to about
+/// 2,500 switches, which cost 3% of the CPU time.
 const MOST_PER_CPU: f64 = 22e6;
 /// Minimum fraction of the time in which switches are recorded. If the fraction reaches the next constant, all switches
 /// are recorded.
@@ -127,7 +127,7 @@ impl Traced {
         (start < end).then_some((start, end))
     }
 
-    /// Returns the factor by which the waits at a time are multiplied. It is above 1, because these waits also
+    /// Returns the factor by which the waits at a time are multiplied. The factor is above 1, because these waits also
     /// represent the time since the previous window.
     pub fn weight(&self, time: u64) -> f64 {
         let place = self.windows.partition_point(|&(_, end)| end <= time).min(self.windows.len().saturating_sub(1));

@@ -38,7 +38,7 @@ struct Off {
     woken: Option<(u64, StackId)>,
 }
 
-/// A part of a thread's off-CPU time. It has a single reason.
+/// A part of a thread's off-CPU time, with a single reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wait {
     pub tid: i32,

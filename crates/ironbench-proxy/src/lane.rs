@@ -88,7 +88,7 @@ struct Pair {
     /// would report the hang-up again and again. The next field says whether this is the case.
     hung_up: [bool; 2],
     parked: [bool; 2],
-    /// Follows the messages. It is None for a connection without statements.
+    /// Follows the messages. The value is None for a connection without statements.
     tracker: Option<Box<dyn Tracker>>,
 }
 
@@ -257,7 +257,7 @@ impl Shared {
     }
 }
 
-/// Returns the key of an event. It contains a slot, the generation of the slot, and a side.
+/// Returns the key of an event. The key contains a slot, the generation of the slot, and a side.
 fn key(slot: u32, generation: u32, side: usize) -> u64 {
     u64::from(generation) << 32 | u64::from(slot) << 1 | side as u64
 }

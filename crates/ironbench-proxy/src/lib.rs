@@ -1,4 +1,4 @@
-//! A proxy between an application and its database server. It captures the statements of the application.
+//! A proxy between an application and its database server, which captures the statements of the application.
 //!
 //! Bytes pass unchanged in both directions. The proxy sends them on before it looks at them. It passes the statements
 //! through a bounded queue to the thread that stores them, so that the application never waits for a disk. `lane` moves
@@ -34,7 +34,7 @@ trait Tracker: Send {
     /// Notes that statements have been dropped.
     fn lose_statements(&mut self);
 
-    /// Whether the session uses messages that are not known. Its statements are then no longer captured.
+    /// Whether the session uses messages that are not known. The statements of the session are then no longer captured.
     fn is_lost(&self) -> bool;
 
     /// Whether the client must wait until the server has answered some of its requests.

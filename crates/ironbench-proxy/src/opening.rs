@@ -1,9 +1,9 @@
 //! The start of a connection: the client's request, the connection to the server, and the server's first answer.
 //!
-//! Each connection starts in a thread of its own, because these steps may have to wait. The log-in itself is between
-//! client and server. Its messages pass unchanged, with one exception. Some methods of SCRAM (`…-PLUS`) bind the log-in
-//! to the TLS channel. The channel that the client sees is not the one that the server sees, so the proxy removes these
-//! methods from the server's offer.
+//! Each connection starts in its own thread, because these steps may have to wait. The log-in itself is between client
+//! and server. The messages of the log-in pass unchanged, with one exception. Some methods of SCRAM (`…-PLUS`) bind the
+//! log-in to the TLS channel. The channel that the client sees is not the one that the server sees, so the proxy
+//! removes these methods from the server's offer.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -67,11 +67,11 @@ pub struct Begun {
     pub server: Socket,
     /// The server's first messages, which the client has not received yet.
     pub answer: Vec<u8>,
-    /// What is known about the session. It is None if the connection has no statements, as for replication.
+    /// Information about the session, or None if the connection has no statements, as for replication.
     pub session: Option<Session>,
 }
 
-/// What is known about a session at its start.
+/// Information about a session at its start.
 pub enum Session {
     Postgres(Names),
     Mysql(Names, Capabilities),
@@ -152,7 +152,7 @@ struct Client {
 }
 
 impl Client {
-    /// Reads the first message. It begins with its length.
+    /// Reads the first message, which begins with its length.
     fn startup(&mut self, tls: Option<&Arc<rustls::ServerConfig>>) -> io::Result<Vec<u8>> {
         if self.tls.is_none() && tls.is_some() && self.peek()? == TLS_HANDSHAKE {
             self.start_tls(tls)?;

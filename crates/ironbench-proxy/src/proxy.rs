@@ -120,7 +120,7 @@ enum Listener {
 }
 
 impl Proxy {
-    /// Starts a proxy. It listens immediately.
+    /// Starts a proxy, which listens immediately.
     ///
     /// # Errors
     /// Input: the address, a certificate or the settings of the server cannot be used.

@@ -1,5 +1,5 @@
-//! The queue between the threads that pass on bytes and the thread that stores statements. It never blocks the threads
-//! that pass on bytes. Statements that do not fit are dropped and counted.
+//! The queue between the threads that pass on bytes and the thread that stores statements. The queue never blocks the
+//! threads that pass on bytes. Statements that do not fit are dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicU64;
@@ -40,8 +40,8 @@ impl Queue {
         let bytes: usize = events.iter().map(Event::size).sum();
         let fits = waiting.bytes + bytes <= self.most_bytes;
         if !fits {
-            // The ends of sessions are not dropped. They are small, and without them, the reader would keep sessions
-            // forever.
+            // The ends of sessions are not dropped. These events are small, and without them, the reader would keep
+            // sessions forever.
             let before = events.len();
             events.retain(|event| matches!(event, Event::Ended(_)));
             self.lost.fetch_add((before - events.len()) as u64, Relaxed);

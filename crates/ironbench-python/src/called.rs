@@ -28,10 +28,10 @@ use crate::drive::{DriveResult, Progress, jobs_of, plan_of};
 ///
 /// The connection that `connect` returns has:
 ///
-/// - `steps`: a function for each command. It gets the values of the parameters, and runs the command to its last row.
-///   It returns whether a transaction is open afterwards. If rows are to be returned, it returns a tuple of whether a
-///   transaction is open, the number of rows of the last statement, and the names and texts of the columns of the last
-///   rows
+/// - `steps`: a function for each command. The function gets the values of the parameters, and runs the command to its
+///   last row. The function returns whether a transaction is open afterwards. If rows are to be returned, it returns a
+///   tuple of whether a transaction is open, the number of rows of the last statement, and the names and texts of the
+///   columns of the last rows
 /// - `inside`: whether the engine does its work in the calling thread
 /// - `rollback()`
 /// - `trouble(error)`: describes an error that one of these raised, as an object with `sqlstate`, `cause`, `retryable`

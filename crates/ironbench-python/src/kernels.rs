@@ -21,8 +21,8 @@ impl Kernels {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `came` without the GIL. It waits for at most `timeout_s`. Returns its result, or true if the threads have
-    /// already been joined.
+    /// Calls `came` without the GIL. `came` waits for at most `timeout_s`. Returns its result, or true if the threads
+    /// have already been joined.
     fn wait(&self, py: Python<'_>, timeout_s: f64, came: fn(&Watch, Duration) -> bool) -> bool {
         let Some(watch) = self.crew().as_ref().map(Crew::watch) else { return true };
         py.detach(|| came(&watch, Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0))))
@@ -31,7 +31,8 @@ impl Kernels {
 
 #[pymethods]
 impl Kernels {
-    /// Starts the threads of a plan (JSON, crates/ironbench-kernels/src/plan.rs). They prepare their work and warm up.
+    /// Starts the threads of a plan (JSON, crates/ironbench-kernels/src/plan.rs). The threads prepare their work and
+    /// warm up.
     #[new]
     fn new(py: Python<'_>, plan: &[u8]) -> PyResult<Self> {
         let plan: KernelPlan =

@@ -57,7 +57,7 @@ struct Hand<'py, 'p> {
     rows: Vec<Bound<'py, PyTuple>>,
     row: Vec<Bound<'py, PyAny>>,
     bytes: u64,
-    /// The first error of the current row. It is raised at the end of the row.
+    /// The first error of the current row, which is raised at the end of the row.
     error: Option<PyErr>,
     decimal: Bound<'py, PyAny>,
     date: Bound<'py, PyAny>,

@@ -21,8 +21,8 @@ pub struct Shared {
     pub prepared: HashMap<String, usize>,
     /// Variables that a `\set` defines.
     pub set: Vec<Slot>,
-    /// Prefixes of `\gset` and `\aset`. Their columns become variables, whose names are known only when the server
-    /// replies.
+    /// Prefixes of `\gset` and `\aset`. The columns of these results become variables, whose names are known only when
+    /// the server replies.
     pub prefixes: Vec<String>,
 }
 
@@ -66,7 +66,7 @@ pub fn compile(text: &Text<'_>, number: usize, shared: &mut Shared) -> Result<Co
 struct Block {
     offset: usize,
     /// Index of the command that tests the condition of the current branch, and jumps to the next branch if the
-    /// condition is not true. It is None after `\else`.
+    /// condition is not true. The value is None after `\else`.
     condition: Option<usize>,
     /// Indexes of the jumps from the ends of branches to `\endif`.
     exits: Vec<usize>,

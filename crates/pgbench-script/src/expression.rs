@@ -37,8 +37,8 @@ pub struct Debug {
     pub argument: Expression,
 }
 
-/// The reason why an expression could not be evaluated, in pgbench's words. It is a single pointer, so that a `Result`
-/// with it is returned in registers.
+/// The reason why an expression could not be evaluated, in pgbench's words. The reason is a single pointer, so that a
+/// `Result` with it is returned in registers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvalError(Box<Box<str>>);
 

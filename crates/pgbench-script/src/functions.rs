@@ -68,7 +68,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Function {
-    /// Whether the last argument is an optional seed. Its default is `:default_seed`.
+    /// Whether the last argument is an optional seed, with the default `:default_seed`.
     pub fn is_seeded(self) -> bool {
         matches!(self, Function::HashFnv1a | Function::HashMurmur2 | Function::Permute)
     }

@@ -1,8 +1,9 @@
 //! pgbench's script language, compiled once and evaluated per transaction, without a database.
 //!
-//! [`Program::compile`] parses scripts. It rejects what pgbench would reject only at run time, and shows line, column
-//! and a caret. A client steps through the [`Command`]s of a script. Expressions are evaluated by [`evaluate`] with the
-//! client's [`Variables`] and [`Random`]. An [`Sql`] is sent as text with `$n` and parameters, or as text with values.
+//! [`Program::compile`] parses scripts. The function rejects what pgbench would reject only at run time, and shows
+//! line, column and a caret. A client steps through the [`Command`]s of a script. Expressions are evaluated by
+//! [`evaluate`] with the client's [`Variables`] and [`Random`]. An [`Sql`] is sent as text with `$n` and parameters, or
+//! as text with values.
 //!
 //! ```
 //! use pgbench_script::{Automatic, Program, Seeds, Source, Variables};

@@ -3,8 +3,8 @@
 use super::Value;
 use std::io::Write;
 
-/// Number of significant digits with which pgbench prints doubles. It is C's DBL_DIG, the number of decimal digits that
-/// a double can always represent.
+/// Number of significant digits with which pgbench prints doubles. This is C's DBL_DIG, the number of decimal digits
+/// that a double can always represent.
 const DOUBLE_DIGITS: usize = 15;
 
 pub fn write_value(value: Value, out: &mut Vec<u8>) {

@@ -140,7 +140,8 @@ fn check_read(script: &Compiled, shared: &Shared, defined: &[bool]) -> std::resu
         .hint(format!("{}; define it with \\set before, or with -D {name}=VALUE", shared.nearest(name, defined))))
 }
 
-/// Finds undefined variables that may be a mistake. They are in SQL, or in a part of an expression that some runs skip.
+/// Finds undefined variables that may be a mistake. Such variables are in SQL, or in a part of an expression that some
+/// runs skip.
 fn cautions(compiled: &[(Text<'_>, Compiled)], shared: &Shared, defined: &[bool]) -> Vec<Caution> {
     let mut found = Vec::new();
     for (text, script) in compiled {

@@ -142,7 +142,7 @@ impl SplitMix64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// Returns the hash of a value. It is computed by the output function of the generator.
+    /// Returns the hash of a value, computed by the output function of the generator.
     #[inline]
     pub fn mixed(value: u64) -> u64 {
         let mixed = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

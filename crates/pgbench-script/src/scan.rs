@@ -351,7 +351,8 @@ impl<'a> Command<'a> {
 /// The body of `CREATE [OR REPLACE] FUNCTION|PROCEDURE … BEGIN ATOMIC … END`. Semicolons in it do not end the command.
 #[derive(Default)]
 struct Body {
-    /// Initials of the statement's first words. They end before the first word that is not one of the five keywords.
+    /// Initials of the statement's first words. The initials end before the first word that is not one of the five
+    /// keywords.
     identifiers: Vec<u8>,
     depth: usize,
 }

@@ -5,12 +5,12 @@ use super::{EvalError, Operand, Piece, Program, Slot, Symbols, Value};
 use std::io::Write;
 use std::sync::Arc;
 
-/// The variables that every client has without a definition. They can be overridden by `-D`.
+/// The variables that every client has without a definition. These variables can be overridden by `-D`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Automatic {
     /// Number of the client, from 0.
     pub client_id: i64,
-    /// Seed of `hash` and `permute` if a script gives none. It comes from `Seeds::default_seed`.
+    /// Seed of `hash` and `permute` if a script gives none. This seed comes from `Seeds::default_seed`.
     pub default_seed: i64,
     /// Seed of the trial.
     pub random_seed: i64,
@@ -31,7 +31,7 @@ pub fn gives_default_seed(variables: &[(String, String)]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Undefined,
-    /// The value was computed. Its text is generated when needed.
+    /// The value was computed. The text is generated when needed.
     Value,
     /// The variable was given as text, and has not been parsed as a value.
     Text,
@@ -71,14 +71,14 @@ impl Clone for Held {
     }
 }
 
-/// The content of a variable. It was computed, or given as text by the user or the server.
+/// The content of a variable, which was computed, or given as text by the user or the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Given<'a> {
     Value(Value),
     Text(&'a [u8]),
 }
 
-/// The variables of a client. They are indexed by slot.
+/// The variables of a client, indexed by slot.
 #[derive(Debug)]
 pub struct Variables {
     symbols: Arc<Symbols>,

@@ -1,6 +1,6 @@
-//! The probe client, which uses the database while other work runs on it. It shows, for example, how a backup affects
-//! other users of the server. Requests are of two kinds: from time to time the probe client opens a connection, and it
-//! reads a row by its key over a connection that stays open.
+//! The probe client, which uses the database while other work runs on it. The probe client shows, for example, how a
+//! backup affects other users of the server. Requests are of two kinds: from time to time the probe client opens a
+//! connection, and it reads a row by its key over a connection that stays open.
 //!
 //! Requests of both kinds follow a schedule. The response time of a request therefore includes the time that it waited
 //! for the previous request.

@@ -123,8 +123,8 @@ impl Control {
         self.window_start.store(instant, Relaxed);
     }
 
-    /// Returns the seconds since the start of the window. They are negative during the warm-up and stop growing at the
-    /// end of the window. Returns 0 while the start is unknown.
+    /// Returns the seconds since the start of the window. The seconds are negative during the warm-up and stop growing
+    /// at the end of the window. Returns 0 while the start is unknown.
     pub fn elapsed_s(&self) -> f64 {
         let (start, end) = (self.window_start.load(Relaxed), self.window_end.load(Relaxed));
         if start == 0 {

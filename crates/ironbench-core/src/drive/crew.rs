@@ -26,7 +26,7 @@ use crate::sample::{Prepared, Sampler};
 pub const DRAIN_PATIENCE_NS: u64 = if cfg!(test) { 2 * SECOND } else { 5 * SECOND };
 /// Time limit for transactions in progress after the trial was stopped.
 pub const STOP_PATIENCE_NS: u64 = 300 * MILLISECOND;
-/// Time between the last connection and the common start. It is long enough for every thread to be ready.
+/// Time between the last connection and the common start. This time is long enough for every thread to be ready.
 const LEAD_NS: u64 = 5 * MILLISECOND;
 /// If the plan stops on errors, an error within this time after the start ends the trial.
 const FIRST_ERRORS_NS: u64 = SECOND;
@@ -145,7 +145,7 @@ fn rank(shares: &[Range<usize>], thread: usize, place: usize) -> usize {
 /// The information about a trial that driving threads need, whatever the engine.
 pub struct Orders<'a> {
     pub plan: &'a Plan,
-    /// The source of jobs. None if weights choose the scripts.
+    /// The source of jobs, or None if weights choose the scripts.
     pub jobs: Option<&'a dyn Jobs>,
     pub kinds: usize,
     /// The client numbers of each thread. Clients of the plan come first, then those that wait for jobs.

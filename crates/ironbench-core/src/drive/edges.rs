@@ -13,7 +13,7 @@ use crate::measure::recorder::Window;
 
 #[derive(Debug, Default)]
 struct State {
-    /// CPU clock of each thread, by the thread's number. None for a thread that reads its own clock.
+    /// CPU clock of each thread, by the thread's number. The value is None for a thread that reads its own clock.
     clocks: Vec<Option<ThreadClock>>,
     start: Vec<Option<Cpu>>,
     end: Vec<Option<Cpu>>,

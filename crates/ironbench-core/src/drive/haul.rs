@@ -10,7 +10,7 @@ use crate::sample::Samples;
 /// Work that was unfinished when a thread's window closed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Numbers of started transactions of the shared schedule. None if the worker does not follow the schedule.
+    /// Numbers of started transactions of the shared schedule, or None if the worker does not follow the schedule.
     pub scheduled: Option<Scheduled>,
     /// Number of transactions that were due but not started. Transactions of the shared schedule are added only when
     /// all threads have ended.
@@ -38,7 +38,7 @@ pub struct Scheduled {
 /// The load that the shared schedule demanded, computed from the schedule itself.
 #[derive(Debug, Default)]
 pub struct Due {
-    /// Number of transactions due inside the window. None for a closed loop.
+    /// Number of transactions due inside the window, or None for a closed loop.
     pub in_window: Option<u64>,
     /// Waiting times of the due transactions that never started.
     pub never_begun: Histogram,

@@ -1,5 +1,5 @@
-//! The drive loop, which runs transactions against an engine. It is called once per trial. It takes a complete plan and
-//! returns one result.
+//! The drive loop, which runs transactions against an engine. The loop is called once per trial. It takes a complete
+//! plan and returns one result.
 pub mod blocking;
 mod bystander;
 pub mod capture;
@@ -70,7 +70,7 @@ pub fn drive(
 }
 
 /// Runs one trial like [`drive`], over connections that the caller opens. `open` gets the program and the client's
-/// number. It is called in the client's thread.
+/// number. The function is called in the client's thread.
 ///
 /// # Errors
 /// The errors of [`drive`] and of `open`.
@@ -88,8 +88,8 @@ pub fn called<C: Library>(
     begin(plan, jobs, control, threads(plan, jobs), &Kind::of_program(&program), run)
 }
 
-/// Runs a trial of work other than scripts. It is measured like a trial of scripts. `run` starts `threads` workers,
-/// whose transactions are of the given `kinds`.
+/// Runs a trial of work other than scripts. The work is measured like a trial of scripts. `run` starts `threads`
+/// workers, whose transactions are of the given `kinds`.
 ///
 /// # Errors
 /// The errors of [`drive`] and of `run`.

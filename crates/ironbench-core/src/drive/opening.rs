@@ -13,7 +13,8 @@ pub struct Carried {
     pub stream: Stream,
     /// Bytes already read from the connection.
     pub unread: Vec<u8>,
-    /// Cancels the connection's running statement on the server. None if the protocol has no cancel request.
+    /// Cancels the connection's running statement on the server. The value is None if the protocol has no cancel
+    /// request.
     pub cancel: Option<Cancelling>,
 }
 

@@ -25,7 +25,7 @@ pub type Columns = BTreeMap<String, Vec<f64>>;
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub summary: Summary,
-    /// A table with a row for each 100 ms of the window. Its columns are `t_s` (start of the row), `transactions`,
+    /// A table with a row for each 100 ms of the window. The columns are `t_s` (start of the row), `transactions`,
     /// `errors` (failed transactions) and `retries`. If clients wait for jobs, the column `unscheduled` contains the
     /// transactions of these clients. The last row is shorter if the window is not a multiple of 100 ms.
     pub timeline: Columns,
@@ -36,7 +36,7 @@ pub struct Outcome {
     /// The samples of each observer, by its name. A sample consists of the seconds since the start of the window and
     /// the raw bytes.
     pub samples: BTreeMap<String, Vec<(f64, Vec<u8>)>>,
-    /// Additional data for merging parts. None if the drive was not a part.
+    /// Additional data for merging parts, or None if the drive was not a part.
     pub mergeable: Option<Mergeable>,
 }
 

@@ -45,10 +45,10 @@ pub struct Plan {
     #[serde(default)]
     pub statements: bool,
     pub observers: Vec<ObserverSource>,
-    /// The part of a distributed load that this drive generates. None if this drive generates the whole load.
+    /// The part of a distributed load that this drive generates, or None if this drive generates the whole load.
     #[serde(default)]
     pub part: Option<Part>,
-    /// The log that gets a line for each measured transaction. None for no log.
+    /// The log that gets a line for each measured transaction, or None for no log.
     #[serde(default)]
     pub log: Option<TransactionLogFile>,
 }
@@ -71,8 +71,8 @@ pub struct Part {
     /// Number of the part, from 0.
     pub number: usize,
     pub of: usize,
-    /// Number of clients in the parts before this one. It ensures that a client draws the same random numbers however
-    /// the load is divided.
+    /// Number of clients in the parts before this one. This number ensures that a client draws the same random numbers
+    /// however the load is divided.
     pub first_client: usize,
     pub all_clients: usize,
 }
@@ -124,12 +124,12 @@ pub enum Engine {
         /// Statements that run on every connection after opening, e.g. `PRAGMA synchronous=FULL`.
         pragmas: Vec<String>,
     },
-    /// An LDAP directory. Its commands are the operations that `wire::ldap::operation` parses.
+    /// An LDAP directory. The commands are the operations that `wire::ldap::operation` parses.
     Ldap {
         connection: LdapConnection,
         io: Io,
-        /// Number of requests after which a client reconnects. It reconnects only between two transactions. 0 means
-        /// never.
+        /// Number of requests after which a client reconnects. The client reconnects only between two transactions. 0
+        /// means never.
         #[serde(default)]
         reconnect: u64,
         /// Whether a client that has bound as another user binds as the connection's own user again at the end of the
@@ -146,8 +146,8 @@ pub enum Engine {
         #[serde(default)]
         sql_mode: String,
     },
-    /// An engine that replies immediately, or after `service_ns` without using CPU. It is used to measure the overhead
-    /// of ironbench.
+    /// An engine that replies immediately, or after `service_ns` without using CPU. This engine is used to measure the
+    /// overhead of ironbench.
     Null {
         #[serde(default)]
         service_ns: u64,

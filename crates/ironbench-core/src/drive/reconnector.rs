@@ -13,7 +13,7 @@ use super::opening::Carried;
 use crate::measure::cpu::{Cpu, bind_thread};
 use crate::{Error, Result};
 
-/// A function that opens a connection. It fails soon after the flag is set.
+/// A function that opens a connection. The function fails soon after the flag is set.
 pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<Carried> + Send + Sync>;
 
 /// Counts how often a client has used its connection.
@@ -57,7 +57,7 @@ pub struct Made {
 }
 
 pub struct Reconnector {
-    /// Channel that passes requests to the helpers. None when there will be no more requests.
+    /// Channel that passes requests to the helpers. The value is None when there will be no more requests.
     asked: Option<Sender<usize>>,
     made: Receiver<Made>,
     /// An eventfd that is written to whenever a connection is ready.

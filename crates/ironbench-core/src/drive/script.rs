@@ -1,5 +1,5 @@
-//! A client's position in its scripts. It consists of the next command and the state at the start of the transaction. A
-//! retry restores this state.
+//! A client's position in its scripts. The position consists of the next command and the state at the start of the
+//! transaction. A retry restores this state.
 
 use std::borrow::Cow;
 
@@ -37,12 +37,12 @@ pub struct ScriptClient<'p> {
     pub program: &'p Program,
     pub variables: Variables,
     random: Random,
-    /// Random stream for choosing scripts. It is separate, so that choosing a script does not change the numbers that
-    /// `random()` draws.
+    /// Random stream for choosing scripts. The stream is separate, so that choosing a script does not change the
+    /// numbers that `random()` draws.
     choice: Random,
-    /// Chooses the scripts in place of the weights. None without a source of jobs.
+    /// Chooses the scripts in place of the weights. The value is None without a source of jobs.
     role: Option<Box<dyn Role + 'p>>,
-    /// The script of a job that the client has taken but not started. None if there is no such job.
+    /// The script of a job that the client has taken but not started, or None if there is no such job.
     claimed: Option<usize>,
     script: usize,
     at: usize,
@@ -52,7 +52,7 @@ pub struct ScriptClient<'p> {
     max_tries: u32,
     /// Classes of errors that are retried in addition to the engine's own.
     retried_errors: &'p [String],
-    /// Random state and variables at the start of the transaction. None if the transaction may not be retried.
+    /// Random state and variables at the start of the transaction, or None if the transaction may not be retried.
     saved: Option<(Random, Variables)>,
 }
 

@@ -35,7 +35,7 @@ pub struct Summary {
     pub retries: u64,
     /// Transactions that were retried at least once.
     pub retried: u64,
-    /// Number of transactions scheduled inside the window. None for a closed loop.
+    /// Number of transactions scheduled inside the window, or None for a closed loop.
     #[serde(default)]
     pub due: Option<u64>,
     /// Transactions of an open loop that were due before the end of the window and had not started by then.
@@ -70,7 +70,8 @@ pub struct Summary {
     pub refused_changes: u64,
     /// Transactions that succeeded since the sessions started, including warm-up and drain.
     pub completed: u64,
-    /// Transactions in progress when the trial stopped waiting. It is unknown whether the server committed them.
+    /// Transactions in progress when the trial stopped waiting. The server may or may not have committed these
+    /// transactions.
     pub server_commits_uncertain: u64,
     /// Connections that clients reopened inside the window. The field `reconnects_s` is the total time that clients
     /// waited for these connections.
@@ -88,8 +89,8 @@ pub struct Summary {
     /// Clients that ended before the end of the window because they lost their connection.
     #[serde(default)]
     pub clients_lost: u64,
-    /// Why the first connection was lost. It is set whether or not the loss ended the trial. Empty if no connection was
-    /// lost.
+    /// Why the first connection was lost. The reason is set whether or not the loss ended the trial. Empty if no
+    /// connection was lost.
     #[serde(default)]
     pub loss_cause: String,
     pub scripts: Vec<ScriptSummary>,
@@ -97,7 +98,7 @@ pub struct Summary {
     pub statements: Vec<StatementSummary>,
     /// CPU time of the driving threads and of the threads that reconnect, inside the window.
     pub client_cpu_s: CpuSeconds,
-    /// CPU time per transaction. None if no transaction succeeded.
+    /// CPU time per transaction, or None if no transaction succeeded.
     pub client_cpu_per_transaction_s: Option<f64>,
     /// Mean time by which the drive loop was late at its own timers. The timers are for think time, sleeps and
     /// scheduled starts. 0 without timers.
@@ -137,7 +138,7 @@ pub struct Summary {
     /// Number of transactions that the server committed for the observers. 0 if the protocol does not show commits.
     #[serde(default)]
     pub observer_commits: u64,
-    /// Number of observers' statements that got no answer. It is unknown whether the server committed them.
+    /// Number of observers' statements that got no answer. The server may or may not have committed these statements.
     #[serde(default)]
     pub observer_commits_uncertain: u64,
     pub threads: usize,

@@ -37,7 +37,7 @@ pub(super) struct TransactionLog {
     seed: u64,
     has_lag: bool,
     has_retries: bool,
-    /// CLOCK_REALTIME minus CLOCK_MONOTONIC. It is read only once, so that time stamps never go back.
+    /// CLOCK_REALTIME minus CLOCK_MONOTONIC. The difference is read only once, so that time stamps never go back.
     epoch_ns: u64,
 }
 

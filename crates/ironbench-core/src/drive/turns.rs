@@ -3,10 +3,10 @@
 //! Transactions that start inside a turn's slice are measured. Connections stay open between turns. Two systems may
 //! have their turns at the same time, on separate CPUs.
 //!
-//! The clients do not all start a turn at the same instant. Their starts are spread evenly over the mean duration of
-//! the clients' last transactions, with a different shift in each turn. The clients thus compete for CPU, locks and
-//! devices as in a steady state. At the end of a slice, all clients continue until every measured transaction has
-//! ended. The last transactions thus have as much competition as the others.
+//! The clients do not all start a turn at the same instant. The starts are spread evenly over the mean duration of the
+//! clients' last transactions, with a different shift in each turn. The clients thus compete for CPU, locks and devices
+//! as in a steady state. At the end of a slice, all clients continue until every measured transaction has ended. The
+//! last transactions thus have as much competition as the others.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ pub(super) const REST_PATIENCE_NS: u64 = if cfg!(test) { 300 * MILLISECOND } els
 /// Maximum time over which the starts of clients are spread, so that long transactions do not use up the turn.
 const LONGEST_SPREAD_NS: u64 = 2 * SECOND;
 
-/// A turn. Its measured slice lasts from `from` to `until` on the monotonic clock.
+/// A turn. The measured slice lasts from `from` to `until` on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
     /// Number of the turn, from 1. 0 before the first turn.
@@ -70,7 +70,7 @@ pub struct Turned {
 #[derive(Debug, Default)]
 struct State {
     asked: bool,
-    /// Number of driving threads. None until it is known.
+    /// Number of driving threads, or None until the number is known.
     threads: Option<usize>,
     turn: Option<Turn>,
     /// CPUs of the driving threads in this turn. Empty if they do not change.
@@ -165,9 +165,9 @@ impl Turns {
         turn.number > 0 && self.state().forgotten == turn.number
     }
 
-    /// Waits until all clients are connected and rest. They rest before the first turn and after each turn. Returns the
-    /// result of the last turn. Returns None if the trial is over or `poll` ended the wait. `poll` is called at least
-    /// every 50 ms and returns whether to continue waiting.
+    /// Waits until all clients are connected and rest. Clients rest before the first turn and after each turn. Returns
+    /// the result of the last turn. Returns None if the trial is over or `poll` ended the wait. `poll` is called at
+    /// least every 50 ms and returns whether to continue waiting.
     pub fn rested(&self, poll: &mut dyn FnMut() -> bool) -> Option<Turned> {
         let mut state = self.state();
         loop {

@@ -35,7 +35,7 @@ pub fn write(histograms: &BTreeMap<String, Histogram>, start_unix_s: f64, interv
     Ok(String::from_utf8(text).expect("the log is ASCII"))
 }
 
-/// Maximum number of histograms in a log. It is enough for a thousand scripts, and limits memory to 560 MB.
+/// Maximum number of histograms in a log. This number is enough for a thousand scripts, and limits memory to 560 MB.
 const MOST: usize = 2_000;
 
 /// Reads a log. The histograms of lines with the same tag are merged. Lines without a tag get the empty name.

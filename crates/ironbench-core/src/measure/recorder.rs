@@ -34,7 +34,7 @@ mod turns;
 
 const BUCKETS_PER_SECOND: usize = (SECOND / BUCKET_NS) as usize;
 
-/// The measured window. It starts at `start` and ends before `end`. The field `end` is `NEVER` if a number of
+/// The measured window, which starts at `start` and ends before `end`. The field `end` is `NEVER` if a number of
 /// transactions ends the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
@@ -42,7 +42,7 @@ pub struct Window {
     pub end: u64,
 }
 
-/// Counts that other threads read while the trial runs. They are updated every 100 ms.
+/// Counts that other threads read while the trial runs. The counts are updated every 100 ms.
 #[derive(Debug, Default)]
 pub struct Live {
     pub transactions: AtomicU64,
@@ -107,7 +107,7 @@ pub struct Recording {
     pub response: Vec<Histogram>,
     pub service: Vec<Histogram>,
     /// Waiting times of transactions that were due inside the window but unfinished when the thread stopped waiting.
-    /// Their response times are longer than these times.
+    /// The response times of these transactions are longer than the waiting times.
     pub censored: Histogram,
     /// Time that each transaction in progress at the end of the window had spent inside the window.
     pub in_flight: Histogram,
@@ -118,7 +118,7 @@ pub struct Recording {
     /// Time of measured transactions that lies before the window.
     pub carried_ns: u64,
     /// Time that the thread's clients spent on measured transactions, including failed ones, and on the think time
-    /// after them. None without turns.
+    /// after them, or None without turns.
     pub busy_ns: Option<u64>,
     pub lateness: Histogram,
     /// Times that jobs waited for a client. Transactions of the schedule are not included.

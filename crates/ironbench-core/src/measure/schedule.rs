@@ -26,7 +26,7 @@ struct Follower {
     /// Integral of the rate up to the next transaction.
     sum: f64,
     piece: usize,
-    /// Source of random gaps between transactions. None if the integral grows by exactly 1 between transactions.
+    /// Source of random gaps between transactions, or None if the integral grows by exactly 1 between transactions.
     random: Option<SplitMix64>,
 }
 
@@ -66,7 +66,7 @@ impl Schedule {
         Self::follow(origin, Follower { curve, sum: phase, piece: 0, random: None })
     }
 
-    /// Schedules transactions at a rate that follows a curve. They arrive like those of independent users.
+    /// Schedules transactions at a rate that follows a curve. The transactions arrive like those of independent users.
     pub fn poisson_curve(origin: u64, curve: Curve, seed: u64) -> Self {
         let mut random = SplitMix64::new(seed);
         let sum = exponential(&mut random);

@@ -40,7 +40,7 @@ pub struct Slice {
     pub width_ns: u64,
 }
 
-/// Response times of one second over all threads. They are NaN if no transaction ended in that second.
+/// Response times of one second over all threads. The response times are NaN if no transaction ended in that second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Second {
     /// Length of the row in seconds. Only the last row of the window may be shorter than a second.

@@ -85,7 +85,7 @@ pub struct Tally {
     /// Number of errors of each class. The class is the engine's error code, such as an SQLSTATE, or ironbench's own
     /// class. Errors of retried attempts are included.
     pub errors: BTreeMap<String, u64>,
-    /// The first message of each class of error. It contains the place of the error.
+    /// The first message of each class of error. The message contains the place of the error.
     pub messages: BTreeMap<String, String>,
     /// For each kind, the message of the first failed transaction.
     pub failures: Vec<Option<String>>,
@@ -96,7 +96,7 @@ pub struct Tally {
     pub reconnects: Reconnects,
     /// Number of connections that broke or were ended by the server, without ending the trial.
     pub connections_lost: u64,
-    /// Histograms of the same reply times as in `laps`. None while the window is not open.
+    /// Histograms of the same reply times as in `laps`, or None while the window is not open.
     answers: Option<Vec<Buckets>>,
 }
 

@@ -68,7 +68,7 @@ impl Delay {
         self.pieces.front().map_or(end, |first| first.due)
     }
 
-    /// Returns the bytes that may leave at `now`. They are in two parts if they wrap around in the buffer.
+    /// Returns the bytes that may leave at `now`. The bytes are in two parts if they wrap around in the buffer.
     pub fn leaving(&self, now: u64) -> [&[u8]; 2] {
         let count: usize = self.pieces.iter().take_while(|piece| piece.due <= now).map(|piece| piece.bytes).sum();
         let (first, second) = self.bytes.as_slices();

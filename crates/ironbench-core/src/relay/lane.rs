@@ -69,7 +69,8 @@ struct Way {
     is_timed: bool,
     /// Whether the receiver accepts no more bytes at the moment.
     is_blocked: bool,
-    /// Whether the relay reads from the sender. It does not read while too many bytes wait, or after the sender's end.
+    /// Whether the relay reads from the sender. The relay does not read while too many bytes wait, or after the
+    /// sender's end.
     is_read: bool,
     has_ended: bool,
     /// Whether the end of the direction has been passed on.
@@ -113,7 +114,7 @@ pub struct Lane {
     naps: Naps,
 }
 
-/// Returns the key of an event or a timer. It contains a slot, the slot's generation, and a side or `WHOLE`.
+/// Returns the key of an event or a timer. The key contains a slot, the slot's generation, and a side or `WHOLE`.
 fn key(slot: u32, generation: u32, part: usize) -> u64 {
     u64::from(generation) << 32 | u64::from(slot) << 2 | part as u64
 }

@@ -1,4 +1,4 @@
-//! A relay between clients and a server. It delays everything in both directions, like a network with that latency.
+//! A relay between clients and a server, which delays everything in both directions, like a network with that latency.
 //!
 //! Bytes leave the relay in order, half a round trip after they arrived and never earlier. The relay does not limit the
 //! bandwidth: any number of bytes may be in flight, up to a memory limit. Opening a connection takes a round trip, as
@@ -42,7 +42,7 @@ const BACKLOG: i32 = 4096;
 pub struct Order {
     /// Added round-trip time in seconds, half of it in each direction.
     pub round_trip_s: f64,
-    /// Name of an abstract Unix socket to listen on. None means a free port on loopback.
+    /// Name of an abstract Unix socket to listen on. If None, the relay listens on a free port on loopback.
     #[serde(default)]
     pub socket: Option<String>,
     /// Secret that clients must send: 32 hexadecimal digits.
@@ -149,7 +149,8 @@ impl Relay {
         Ok(Self { address, token, passing_ns, shared, _threads: threads })
     }
 
-    /// Returns the address at which the relay listens. It is `127.0.0.1:PORT`, or `@` and the name of the socket.
+    /// Returns the address at which the relay listens. The address is `127.0.0.1:PORT`, or `@` and the name of the
+    /// socket.
     pub fn address(&self) -> &str {
         &self.address
     }

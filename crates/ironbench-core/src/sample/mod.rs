@@ -1,9 +1,9 @@
-//! The sampling threads. They read files and run SQL at fixed times during a trial and keep the raw bytes. Samples are
-//! parsed after the run (`src/ironbench/trial/observe`). Errors of sampling never end a trial. They become notes.
+//! The sampling threads, which read files and run SQL at fixed times during a trial and keep the raw bytes. Samples are
+//! parsed after the run (`src/ironbench/trial/observe`). Errors of sampling never end a trial, but become notes.
 //!
 //! Files and SQL have one thread each, so that the machine is still observed while a server does not answer. Requests
-//! are SQL with an effect, such as CHECKPOINT. They have separate threads and connections, so that they do not delay
-//! samples.
+//! are SQL with an effect, such as CHECKPOINT. Requests have separate threads and connections, so that they do not
+//! delay samples.
 
 mod files;
 mod pace;
@@ -57,12 +57,12 @@ pub struct Samples {
     pub dropped: u64,
     /// Number of ticks missed because reading took longer than the period.
     pub missed: u64,
-    /// CPU time of the sampling threads. It covers the time from the start of the window to the last samples.
+    /// CPU time of the sampling threads. This covers the time from the start of the window to the last samples.
     pub cpu_s: f64,
     /// Sources that could not be read, with the reason.
     pub notes: Vec<String>,
-    /// PIDs of the server processes that ran the observers' SQL. Their CPU time does not belong to the workload. The
-    /// list is empty if the server uses threads.
+    /// PIDs of the server processes that ran the observers' SQL. The CPU time of these processes does not belong to the
+    /// workload. The list is empty if the server uses threads.
     pub backend_pids: Vec<i32>,
     pub own: OwnWork,
 }
@@ -84,9 +84,9 @@ struct Worker {
     collected: Arc<Mutex<Collected>>,
     /// Index in the plan of each of this worker's sources.
     places: Vec<usize>,
-    /// A flag that ends a reading that hangs. It is set when the result is no longer needed.
+    /// A flag that ends a reading that hangs. The flag is set when the result is no longer needed.
     give_up: Arc<AtomicBool>,
-    /// Number of commits on the worker's connection. None without a connection.
+    /// Number of commits on the worker's connection, or None without a connection.
     commits: Option<Arc<AtomicU64>>,
     /// Whether the worker runs a request instead of taking samples. Such a worker ignores `mark`, and `stop` does not
     /// wait for a request in progress.

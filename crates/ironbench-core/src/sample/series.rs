@@ -19,8 +19,8 @@ pub struct Series {
 #[derive(Debug)]
 struct Sample {
     t_ns: i64,
-    /// Number of the tick, in units of the current period. None if the sample must not be dropped: it is a mark, or the
-    /// sample at the start of the window.
+    /// Number of the tick, in units of the current period. The value is None if the sample must not be dropped: it is a
+    /// mark, or the sample at the start of the window.
     tick: Option<i64>,
     raw: Vec<u8>,
 }

@@ -14,7 +14,7 @@ pub const APPLICATION_NAME: &str = "ironbench observer";
 
 /// An open connection, with one reader for each statement.
 pub struct Opened {
-    /// PID of the server process of this connection. None if the server has no process per connection.
+    /// PID of the server process of this connection, or None if the server has no process per connection.
     pub backend_pid: Option<i32>,
     pub readers: Vec<Box<dyn Reader>>,
     /// A flag that ends a statement that does not return.
@@ -82,8 +82,8 @@ fn prepared(session: &mut Session<Postgres>, number: usize, text: &str) -> Strin
     }
 }
 
-/// Whether PREPARE accepts the text. It accepts a single query, but no commands such as SHOW or CHECKPOINT. Trying it
-/// out would leave an error in the server's log, and the server may belong to the user.
+/// Whether PREPARE accepts the text. PREPARE accepts a single query, but no commands such as SHOW or CHECKPOINT. Trying
+/// it out would leave an error in the server's log, and the server may belong to the user.
 fn is_preparable(text: &str) -> bool {
     let text = text.trim();
     let query = ["select", "with", "values", "table"].iter().any(|word| {

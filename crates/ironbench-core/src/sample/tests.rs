@@ -7,7 +7,7 @@ use super::watch::Trouble;
 use super::*;
 use crate::testing::Folder;
 
-/// A clock for tests. It advances only while the loop waits, and by a fixed time whenever it is read.
+/// A clock for tests, which advances only while the loop waits, and by a fixed time whenever it is read.
 struct FakePace {
     now_ns: Cell<i64>,
     /// Time by which the clock advances when it is read. A sample reads the clock before and after.

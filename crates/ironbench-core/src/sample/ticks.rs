@@ -1,4 +1,4 @@
-//! Sampling times of a source. They are absolute, at multiples of the period from the start of the window.
+//! Sampling times of a source. The times are absolute, at multiples of the period from the start of the window.
 
 /// Sampling times in nanoseconds since the start of the window, negative before it.
 #[derive(Debug, Clone)]

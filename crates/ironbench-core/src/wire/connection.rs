@@ -37,10 +37,10 @@ pub struct PostgresConnection {
     /// A value of libpq's `sslmode`: `disable`, `allow`, `prefer`, `require`, `verify-ca` or `verify-full`.
     #[serde(default = "prefer")]
     pub sslmode: String,
-    /// PEM file of trusted roots. None means the roots of the system.
+    /// PEM file of trusted roots. If None, the roots of the system are used.
     #[serde(default)]
     pub sslrootcert: Option<String>,
-    /// PEM file of the client's certificate. None for no certificate.
+    /// PEM file of the client's certificate, or None for no certificate.
     #[serde(default)]
     pub sslcert: Option<String>,
     /// PEM file of the key of the client's certificate.
@@ -62,10 +62,10 @@ pub struct PostgresConnection {
     /// Run-time parameters sent at startup, e.g. `application_name`.
     #[serde(default)]
     pub options: Vec<(String, String)>,
-    /// Time limit in seconds for connecting to one address. It includes TLS and authentication.
+    /// Time limit in seconds for connecting to one address, including TLS and authentication.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
-    /// Relay through which to connect. None means a direct connection.
+    /// Relay through which to connect, or None for a direct connection.
     #[serde(default)]
     pub relay: Option<RelayAddress>,
 }
@@ -89,7 +89,7 @@ impl std::fmt::Debug for PostgresConnection {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MysqlConnection {
-    /// Path of the server's Unix socket. None means that `host` and `port` are used.
+    /// Path of the server's Unix socket. If None, `host` and `port` are used.
     #[serde(default)]
     pub socket: Option<String>,
     pub host: String,
@@ -103,7 +103,7 @@ pub struct MysqlConnection {
     /// A value of libpq's `sslmode`. A connection over a Unix socket never uses TLS.
     #[serde(default = "prefer")]
     pub tls: String,
-    /// PEM file of trusted roots. None means the roots of the system.
+    /// PEM file of trusted roots. If None, the roots of the system are used.
     #[serde(default)]
     pub tls_ca: Option<String>,
     /// Statements without results that run once on every connection, e.g. `SET SESSION …`.
@@ -112,10 +112,10 @@ pub struct MysqlConnection {
     /// Name under which the server shows the connection (`program_name` in `session_connect_attrs`).
     #[serde(skip, default = "ironbench")]
     pub program: String,
-    /// Time limit in seconds for connecting to one address. It includes TLS and authentication.
+    /// Time limit in seconds for connecting to one address, including TLS and authentication.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
-    /// Relay through which to connect. None means a direct connection.
+    /// Relay through which to connect, or None for a direct connection.
     #[serde(default)]
     pub relay: Option<RelayAddress>,
 }
@@ -133,7 +133,7 @@ impl std::fmt::Debug for MysqlConnection {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LdapConnection {
-    /// Path of the server's Unix socket. None means that `host` and `port` are used.
+    /// Path of the server's Unix socket. If None, `host` and `port` are used.
     #[serde(default)]
     pub socket: Option<String>,
     pub host: String,
@@ -142,7 +142,7 @@ pub struct LdapConnection {
     pub ldaps: bool,
     /// A value of libpq's `sslmode`. A connection over a Unix socket never uses TLS.
     pub tls: String,
-    /// PEM file of trusted roots. None means the roots of the system.
+    /// PEM file of trusted roots. If None, the roots of the system are used.
     #[serde(default)]
     pub tls_ca: Option<String>,
     /// Suffix for DNs that end with a comma.
@@ -158,10 +158,10 @@ pub struct LdapConnection {
     /// Whether the user allows sending the password over plain TCP.
     #[serde(default)]
     pub password_in_clear: bool,
-    /// Time limit in seconds for connecting to one address. It includes TLS and authentication.
+    /// Time limit in seconds for connecting to one address, including TLS and authentication.
     #[serde(default = "ten")]
     pub connect_timeout_s: f64,
-    /// Relay through which to connect. None means a direct connection.
+    /// Relay through which to connect, or None for a direct connection.
     #[serde(default)]
     pub relay: Option<RelayAddress>,
 }
@@ -175,8 +175,8 @@ impl std::fmt::Debug for LdapConnection {
     }
 }
 
-/// A server of any kind. The settings do not name the kind. It is determined by a required field that the other kinds
-/// do not have.
+/// A server of any kind. The settings do not name the kind. The kind is determined by a required field that the other
+/// kinds do not have.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum Server {

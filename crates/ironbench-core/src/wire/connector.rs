@@ -49,11 +49,11 @@ impl<P: ServerProtocol> Connected<P> {
     }
 }
 
-/// A connection to a server on which nobody has logged in yet.
+/// A connection to a server before the log-in.
 #[derive(Debug)]
 pub struct Opened<G> {
     pub stream: Stream,
-    /// What the server sent before the log-in.
+    /// Data that the server sent before the log-in.
     pub greeting: G,
     /// Whether the connection is secure enough to send the password itself.
     pub carries_passwords: bool,
@@ -73,7 +73,7 @@ pub struct Connector<P: ServerProtocol> {
     pub(super) settings: Arc<P::Settings>,
     address: Address,
     pub(super) mode: Mode,
-    /// TLS configuration. None without TLS.
+    /// TLS configuration, or None without TLS.
     config: Option<Arc<ClientConfig>>,
 }
 
@@ -279,7 +279,7 @@ impl<P: ServerProtocol> Connector<P> {
     }
 }
 
-/// Cancels the statement of a session over a second connection. It can be used from any thread, any number of times.
+/// Cancels the statement of a session over a second connection. This works from any thread, any number of times.
 pub struct Cancel<P: ServerProtocol> {
     connector: Connector<P>,
     key: P::CancelKey,

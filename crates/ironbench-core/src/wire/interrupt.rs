@@ -14,8 +14,8 @@ use crate::Result;
 /// Time limit for a server to end a cancelled statement.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// A function that returns whether the caller wants the wait to end. It is shared, because several addresses may be
-/// tried for one connection.
+/// A function that returns whether the caller wants the wait to end. The function is shared, because several addresses
+/// may be tried for one connection.
 pub type Wish = Arc<Mutex<dyn FnMut() -> bool + Send>>;
 
 pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
@@ -80,8 +80,8 @@ impl Watch {
 
 pub struct Interrupt {
     wish: Wish,
-    /// Cancels the statement. None while connecting, because no statement runs then. An interrupt then only ends the
-    /// wait.
+    /// Cancels the statement. The value is None while connecting, because no statement runs then. An interrupt then
+    /// only ends the wait.
     cancel: Option<Cancelling>,
     sent: Option<Instant>,
     watch: Option<Watch>,
@@ -98,8 +98,8 @@ impl Interrupt {
         self.heard();
     }
 
-    /// Makes waits fail with `TimedOut` if the server hangs. It hangs if it sends nothing for `silence` and `probe`
-    /// then fails.
+    /// Makes waits fail with `TimedOut` if the server hangs. The server hangs if it sends nothing for `silence` and
+    /// `probe` then fails.
     pub fn watch(&mut self, silence: Duration, probe: Probe) {
         self.watch = Some(Watch { probe, silence, heard: Instant::now(), probing: None });
     }

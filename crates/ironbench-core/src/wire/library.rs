@@ -30,7 +30,7 @@ pub trait Library {
         false
     }
 
-    /// Runs `work`, which is the client's whole work. It includes the times in which the client waits.
+    /// Runs `work`, which is the client's whole work. This work includes the times in which the client waits.
     fn within<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
         work(self)
     }

@@ -27,7 +27,7 @@ pub struct Wanted<'a> {
     pub mode: &'a str,
     /// The name that must be in the server's certificate.
     pub host: &'a str,
-    /// PEM file of trusted roots. None means the roots of the system.
+    /// PEM file of trusted roots. If None, the roots of the system are used.
     pub roots: Option<&'a str>,
     /// PEM files of the client's certificate and key.
     pub identity: Option<(&'a str, &'a str)>,
@@ -74,8 +74,8 @@ impl Mode {
     }
 }
 
-/// Creates the TLS configuration for all sockets of a connection. It is created only once, because reading the system's
-/// roots takes milliseconds.
+/// Creates the TLS configuration for all sockets of a connection. The configuration is created only once, because
+/// reading the system's roots takes milliseconds.
 pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
     let roots = if mode.verifies() { roots(wanted)? } else { Vec::new() };
@@ -174,7 +174,7 @@ fn version_1_key(certificate: &[u8]) -> Option<SubjectPublicKeyInfoDer<'_>> {
 #[derive(Debug)]
 struct Verifier {
     mode: Mode,
-    /// Verifier of the certificate chain. None if nothing is verified.
+    /// Verifier of the certificate chain, or None if the chain is not verified.
     chain: Option<Arc<WebPkiServerVerifier>>,
     roots: Vec<CertificateDer<'static>>,
     provider: Arc<CryptoProvider>,
@@ -272,9 +272,9 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// Returns `tls-server-end-point` (RFC 5929), which binds SCRAM to the TLS connection. It is a digest of the server's
-/// certificate, computed with the hash function of the certificate's signature. SHA-256 replaces older hash functions.
-/// Returns None for SHA-512 and unknown signatures. SCRAM then works without channel binding.
+/// Returns `tls-server-end-point` (RFC 5929), which binds SCRAM to the TLS connection. The value is a digest of the
+/// server's certificate, computed with the hash function of the certificate's signature. SHA-256 replaces older hash
+/// functions. Returns None for SHA-512 and unknown signatures. SCRAM then works without channel binding.
 pub(super) fn server_end_point(tls: &ClientConnection) -> Option<Vec<u8>> {
     let certificate = tls.peer_certificates()?.first()?;
     let suite = match signature_hash(certificate)? {

@@ -3,7 +3,7 @@
 use ironbench_core::SplitMix64;
 use serde::Deserialize;
 
-/// What a power cut does to unflushed writes.
+/// Effect of a power cut on unflushed writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cut {

@@ -14,12 +14,12 @@ const RIGHT: f64 = 1.0;
 const LOWER: f64 = -1.0;
 const UPPER: f64 = 1.0;
 const ESCAPED: f64 = 4.0;
-/// Number of points computed in parallel. They are in two vectors of four 64-bit numbers, so that the processor can
-/// work on one vector while it waits for the other.
+/// Number of points computed in parallel. The points are in two vectors of four 64-bit numbers, so that the processor
+/// can work on one vector while it waits for the other.
 const LANES: usize = 8;
 /// Number of steps between two checks whether a point of the group is still within the circle.
 const STRIDE: u32 = 8;
-/// Number of steps between two checks whether the work is over. They take about 10 ms if no point leaves early.
+/// Number of steps between two checks whether the work is over. These steps take about 10 ms if no point leaves early.
 const MOST_STEPS: usize = 1 << 22;
 /// Number of arithmetic operations of one step: 3 multiplications (the squares are shared), 5 additions, 1 comparison.
 pub const OPERATIONS_PER_STEP: u64 = 9;

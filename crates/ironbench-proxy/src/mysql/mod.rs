@@ -71,7 +71,7 @@ struct Running {
     rows: u64,
 }
 
-/// What the server sends next.
+/// The packet that the server sends next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
     /// The first packet of an answer or of a further result.
@@ -97,7 +97,7 @@ enum Command {
     ChangeUser(Vec<u8>, Vec<u8>),
 }
 
-/// What the proxy knows about a session.
+/// The proxy's information about a session.
 #[derive(Debug)]
 pub struct MysqlTracker {
     session: u32,
@@ -420,8 +420,8 @@ impl MysqlTracker {
         self.end_with(running, error, None, now);
     }
 
-    /// Reports a statement. `in_block` says whether a transaction is open after it. It is None if the server did not
-    /// report this.
+    /// Reports a statement. `in_block` says whether a transaction is open after the statement, and is None if the
+    /// server did not report this.
     fn end_with(&mut self, running: Running, error: Option<[u8; 5]>, in_block: Option<bool>, now: Instant) {
         self.begin_next();
         let start = running.at.max(self.ended_at);

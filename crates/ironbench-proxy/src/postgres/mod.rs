@@ -101,11 +101,11 @@ enum Request {
     Close(Option<(Arc<[u8]>, Arc<Prepared>)>),
     Function(Box<Running>),
     Sync,
-    /// The end of the rows that the client sends for a COPY. It has no answer of its own.
+    /// The end of the rows that the client sends for a COPY. This message has no separate answer.
     CopyEnd,
 }
 
-/// What the proxy knows about a session.
+/// The proxy's information about a session.
 #[derive(Debug)]
 pub struct PostgresTracker {
     session: u32,
@@ -130,8 +130,8 @@ pub struct PostgresTracker {
     is_utf8: bool,
     has_gap: bool,
     is_lost: bool,
-    /// The last statement that has ended, with its start. It is reported when the next statement ends, or when the
-    /// server reports the state of the transaction.
+    /// The last statement that has ended, with its start. The statement is reported when the next statement ends, or
+    /// when the server reports the state of the transaction.
     ended: Option<(Instant, Box<Observed>)>,
     ended_at: Instant,
     events: Vec<Event>,
@@ -257,8 +257,8 @@ impl PostgresTracker {
             }
             b'c' | b'f' if self.in_copy => self.in_copy = false,
             b'c' | b'f' if !self.pending.is_empty() => self.push(Request::CopyEnd),
-            // The bodies of these messages are not kept (`most_of_client`). They are rows of a COPY, passwords and SASL
-            // messages.
+            // The bodies of these messages are not kept (`most_of_client`). These bodies are rows of a COPY, passwords
+            // and SASL messages.
             b'c' | b'f' | b'd' | b'H' | b'X' | b'p' => {}
             _ => return Err(Unknown),
         }
@@ -525,7 +525,7 @@ impl PostgresTracker {
         self.in_block = in_block;
     }
 
-    /// Reports the last statement. It has lasted until `now`.
+    /// Reports the last statement, which has lasted until `now`.
     fn report(&mut self, now: Instant, leaves_block: bool) {
         if let Some((start, mut ended)) = self.ended.take() {
             ended.duration_us = now.saturating_sub(start) / 1000;
@@ -610,7 +610,7 @@ impl Tracker for PostgresTracker {
     }
 }
 
-/// Returns how many bytes of a client's message are kept. Nothing is kept of passwords and rows.
+/// Returns how many bytes of a client's message are kept. Passwords and rows are not kept.
 fn most_of_client(tag: u8) -> usize {
     match tag {
         b'Q' | b'P' | b'B' => LONGEST,

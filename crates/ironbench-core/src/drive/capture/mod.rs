@@ -1,9 +1,9 @@
 //! Replays a capture of production work on PostgreSQL.
 //!
-//! Each client replays the recorded sessions that were assigned to it. It replays one session after the other, each on
-//! a new connection. Transactions stay whole, and the statements of a session keep their order. The mode determines
-//! when a transaction starts. A client that is late starts at once, and its response time counts from the scheduled
-//! start.
+//! Each client replays the recorded sessions that were assigned to it. The client replays one session after the other,
+//! each on a new connection. Transactions stay whole, and the statements of a session keep their order. The mode
+//! determines when a transaction starts. A client that is late starts at once, and its response time counts from the
+//! scheduled start.
 
 pub mod keys;
 mod replayer;
@@ -161,8 +161,8 @@ impl Capture {
         Ok(kinds)
     }
 
-    /// Returns the templates of all kinds of transactions, each with the index of its kind. They are in the order of
-    /// the summary.
+    /// Returns the templates of all kinds of transactions, each with the index of its kind. The templates are in the
+    /// order of the summary.
     fn expected_places(&self) -> Vec<(usize, &str)> {
         let each = self.kinds.iter().enumerate();
         each.flat_map(|(number, kind)| kind.statements.iter().map(move |text| (number, text.as_str()))).collect()

@@ -48,8 +48,8 @@ pub struct Replayer<'p> {
     connected: bool,
     inside: bool,
     kind: usize,
-    /// Whether the current transaction counts as failed. It does if a statement failed that had succeeded in the
-    /// recording.
+    /// Whether the current transaction counts as failed. This is the case if a statement failed that had succeeded in
+    /// the recording.
     failed: bool,
     doing: Doing,
     /// Statements that were sent together and await their replies.
@@ -60,8 +60,8 @@ pub struct Replayer<'p> {
     standing: Standing,
     /// Number of the sent statements that have completed.
     completed: usize,
-    /// Slot and result column of the key that the awaited statement returns. None if it returns no key, or after its
-    /// first row.
+    /// Slot and result column of the key that the awaited statement returns. The value is None if the statement returns
+    /// no key, or after its first row.
     awaited_key: Option<(u32, u16)>,
     /// Encoded parameters of the next statement. Recorded keys are replaced with the keys of this replay.
     values: Vec<u8>,

@@ -1,5 +1,5 @@
-//! The tape: a file with the statements of a replay. It contains each client's statements in the order in which the
-//! client sends them.
+//! The tape: a file with the statements of a replay. The tape contains each client's statements in the order in which
+//! the client sends them.
 //!
 //! The file is mapped into memory and read once from start to end. The system can drop its pages after use, so the
 //! memory of a replay does not depend on its length.
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-/// Flags of a statement. They describe how the statement is sent, and its position in its session and transaction.
+/// Flags of a statement. The flags describe how the statement is sent, and its position in its session and transaction.
 pub mod flag {
     /// The statement is the first of a recorded session, which starts with a new connection.
     pub const OPENS: u8 = 1;

@@ -28,7 +28,7 @@ pub(super) struct Client<X> {
     pub transaction: X,
     pub state: State,
     pub line: Option<usize>,
-    /// Cancels the client's running statement on the server. None if the protocol has no cancel request.
+    /// Cancels the client's running statement on the server. The value is None if the protocol has no cancel request.
     pub cancel: Option<Cancelling>,
     /// If a curve limits the number of active clients, clients become active in the order of their ranks (from 0).
     pub rank: usize,
@@ -40,10 +40,10 @@ pub(super) struct Client<X> {
     pub lost: Option<u64>,
     /// Duration of the last transaction.
     pub took: u64,
-    /// Time at which the last transaction ended. None if the turn does not measure that transaction, or if the next
-    /// transaction has started.
+    /// Time at which the last transaction ended. The value is None if the turn does not measure that transaction, or if
+    /// the next transaction has started.
     pub paused: Option<u64>,
-    /// Number of transactions that the client may still start. It is 0 while the client waits for a job.
+    /// Number of transactions that the client may still start. The number is 0 while the client waits for a job.
     pub left: u64,
 }
 

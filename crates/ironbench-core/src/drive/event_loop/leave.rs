@@ -18,7 +18,7 @@ pub(super) const CANCEL_PATIENCE_NS: u64 = 2 * SECOND;
 /// Number of parallel cancel requests per driving thread.
 const AT_ONCE: usize = 8;
 
-/// Clients that were still waiting for a reply at the end. Their statements are cancelled.
+/// Clients that were still waiting for a reply at the end. The statements of these clients are cancelled.
 #[derive(Default)]
 pub(super) struct GivenUp {
     pub clients: Vec<usize>,

@@ -13,7 +13,8 @@ use crate::drive::transaction::Transaction;
 use crate::measure::clock::{MILLISECOND, NEVER, SECOND};
 use crate::wire::transport::Transport;
 
-/// Delay before a client retries a failed connection attempt. It is long because servers take seconds to restart.
+/// Delay before a client retries a failed connection attempt. The delay is long because servers take seconds to
+/// restart.
 const AGAIN_NS: u64 = 250 * MILLISECOND;
 /// Time without a connection after which the client ends.
 const PATIENCE_NS: u64 = if cfg!(test) { SECOND / 2 } else { 60 * SECOND };
@@ -36,7 +37,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.recorder.tally.connections_lost += 1;
         self.withdraw(id);
         if inside {
-            // It is unknown whether the engine committed the transaction in progress.
+            // The engine may or may not have committed the transaction in progress.
             self.ended.abandoned += 1;
             self.record(id, ending, now);
         }

@@ -1,5 +1,5 @@
-//! The event loop, in which one thread drives many clients. It sends the message of one client, waits for a reply to
-//! any client, and sends the next message of the client that got the reply.
+//! The event loop, in which one thread drives many clients. The thread sends the message of one client, waits for a
+//! reply to any client, and sends the next message of the client that got the reply.
 
 mod client;
 mod leave;
@@ -28,10 +28,11 @@ use lines::Line;
 pub struct EventLoop<T, X> {
     transport: T,
     clients: Vec<Client<X>>,
-    /// Clients whose session ended normally. They send the protocol's closing message before their connection closes.
+    /// Clients whose session ended normally. These clients send the protocol's closing message before their connection
+    /// closes.
     in_order: Vec<usize>,
     given_up: GivenUp,
-    /// Opens new connections for clients. None if no client needs one.
+    /// Opens new connections for clients. The value is None if no client needs a new connection.
     reconnector: Option<Reconnector>,
 }
 
@@ -117,7 +118,8 @@ struct Running<'a, 'r, T, X> {
     turn: Turn,
     /// End of the slice of the current turn. `NEVER` in a trial without turns.
     rests_at: u64,
-    /// Number of unfinished transactions that started in the slice. They are counted when the slice has ended.
+    /// Number of unfinished transactions that started in the slice. These transactions are counted when the slice has
+    /// ended.
     straddling: usize,
     /// Whether every transaction that this thread measures in the turn has ended.
     settled: bool,

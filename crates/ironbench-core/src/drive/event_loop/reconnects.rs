@@ -22,8 +22,8 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
 }
 
 impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
-    /// Whether the client can and should open a new connection. It needs one only if it will start another transaction
-    /// in this turn.
+    /// Whether the client can and should open a new connection. The client needs a new connection only if it will start
+    /// another transaction in this turn.
     pub(super) fn may_reconnect(&self, id: usize, now: u64) -> bool {
         let client = &self.clients[id];
         let goes_on = client.left > 0 || client.line.is_some();

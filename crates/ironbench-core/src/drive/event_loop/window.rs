@@ -57,8 +57,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
     }
 
-    /// Whether clients may rest now that the slice has ended. They may rest when no thread has an unfinished measured
-    /// transaction.
+    /// Whether clients may rest now that the slice has ended. Clients may rest when no thread has an unfinished
+    /// measured transaction.
     #[cold]
     pub(super) fn rests(&mut self) -> bool {
         if !self.settled && self.straddling == 0 {
@@ -82,7 +82,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[cold]
     pub(super) fn rest(&mut self) -> u64 {
         let rested = clock::now();
-        // Some clients are in their think time when the turn ends. Their think time counts in full.
+        // Some clients are in their think time when the turn ends. This think time counts in full.
         let cut = self.clients.iter_mut().filter_map(|client| client.paused.take()).count();
         self.recorder.paused(self.pace.think_ns() * cut as u64);
         self.recorder.paused(self.absence());

@@ -64,12 +64,12 @@ pub struct LdapScript<'p> {
     timed: bool,
     /// Counts requests, to determine when the client reconnects.
     lifetime: Lifetime,
-    /// The request that binds the client as the connection's own user again. None if the client stays bound as another
-    /// user.
+    /// The request that binds the client as the connection's own user again. The value is None if the client stays
+    /// bound as another user.
     own: Option<&'p OwnBind>,
     /// Whether the client has tried to bind as another user. False again when it is bound as the connection's own user.
     is_others: bool,
-    /// Message ID of the pending bind as the connection's own user. None if no such bind is pending.
+    /// Message ID of the pending bind as the connection's own user, or None if no such bind is pending.
     back: Option<i32>,
 }
 

@@ -119,7 +119,8 @@ struct Replayer<'p> {
     entries: u64,
     /// The request that binds the client as the connection's own user again. See [`crate::drive::plan::Engine::Ldap`].
     own: Option<&'p OwnBind>,
-    /// Whether the last bind as another user succeeded. None if the client is bound as the connection's own user.
+    /// Whether the last bind as another user succeeded. The value is None if the client is bound as the connection's
+    /// own user.
     bound: Option<bool>,
 }
 

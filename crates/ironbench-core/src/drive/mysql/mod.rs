@@ -59,8 +59,8 @@ fn is_retryable(error: &ServerError) -> bool {
     matches!(error.number, 1020 | 1205 | 1213)
 }
 
-/// Whether the server closes the connection after this error. It does so if it is shutting down (1053), or if the
-/// session was killed (1927 in MariaDB, 3169 in MySQL) or idle for too long (4031). Source: MySQL 8.4 Error Message
+/// Whether the server closes the connection after this error. The server does so if it is shutting down (1053), or if
+/// the session was killed (1927 in MariaDB, 3169 in MySQL) or idle for too long (4031). Source: MySQL 8.4 Error Message
 /// Reference; MariaDB, "Error Codes".
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1927 | 3169 | 4031)

@@ -50,7 +50,7 @@ const WAY_OUT: &str = "use tls=verify-full, ldaps:// or mechanism=SCRAM-SHA-256;
 
 const SCRAM: &str = "SCRAM-SHA-256";
 
-/// The bind request of the connection's own user. It is sent again after a bind as another user.
+/// The bind request of the connection's own user. This request is sent again after a bind as another user.
 #[derive(Debug)]
 pub struct OwnBind {
     value: Vec<u8>,
@@ -185,7 +185,8 @@ fn scram(channel: &mut Channel<Ldap>, user: &str, password: &[u8]) -> std::resul
     if !matches!(code, code::SUCCESS | code::SASL_BIND_IN_PROGRESS) {
         return bound(&body);
     }
-    // A server may skip its half of SCRAM. It has then not proved that it knows the password, and may be an impostor.
+    // A server may skip its half of SCRAM. The server has then not proved that it knows the password, and may be an
+    // impostor.
     if said.split(|byte| *byte == b',').next() != Some(proven.as_bytes()) {
         return Err(unproven().into());
     }

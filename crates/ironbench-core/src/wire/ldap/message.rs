@@ -59,7 +59,7 @@ pub fn next<'a>(input: &mut &'a [u8]) -> Result<Option<Message<'a>>, Malformed> 
     let mut reader = Reader(body);
     let id = reader.number(tag::INTEGER)?;
     let (tag, body) = reader.element()?;
-    // Controls may follow, although ironbench requests none. They are skipped.
+    // Controls may follow, although ironbench requests none. These controls are skipped.
     *input = &input[start + length..];
     Ok(Some(Message { id, tag, body }))
 }
@@ -108,7 +108,7 @@ pub fn done(body: &[u8]) -> Result<Done, Malformed> {
 const REFERRALS: u8 = 0xa3;
 const SASL_CREDENTIALS: u8 = 0x87;
 
-/// Returns the server's SASL credentials. They are empty if the server sent none.
+/// Returns the server's SASL credentials. The credentials are empty if the server sent none.
 pub fn sasl_credentials(body: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut reader = Reader(body);
     while !reader.is_empty() {
@@ -163,7 +163,7 @@ pub fn unbind(out: &mut Vec<u8>) {
     request(out, i32::MAX, op::UNBIND, b"");
 }
 
-/// Appends a request to abandon the request with the ID `of`. It is not answered.
+/// Appends a request to abandon the request with the ID `of`. The server does not answer an abandon request.
 pub fn abandon(out: &mut Vec<u8>, id: i32, of: i32) {
     ber::nested(out, ber::tag::SEQUENCE, |out| {
         ber::integer(out, ber::tag::INTEGER, id);

@@ -65,7 +65,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Encodes the pieces. They must not contain variables.
+    /// Encodes the pieces, which must not contain variables.
     #[cfg(test)]
     pub fn plain(&self) -> Vec<u8> {
         let mut out = Vec::new();

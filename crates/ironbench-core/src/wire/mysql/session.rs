@@ -149,8 +149,9 @@ impl Session<Mysql> {
     }
 }
 
-/// Whether the server closes the connection after this error. It does so if it is shutting down (1053), if a packet was
-/// too large (1153) or out of order (1156), or if the connection was killed (1927) or idle for too long (4031).
+/// Whether the server closes the connection after this error. The server does so if it is shutting down (1053), if a
+/// packet was too large (1153) or out of order (1156), or if the connection was killed (1927) or idle for too long
+/// (4031).
 fn ends_session(error: &ServerError) -> bool {
     matches!(error.number, 1053 | 1153 | 1156 | 1927 | 4031)
 }

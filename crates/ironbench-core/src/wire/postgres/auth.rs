@@ -65,8 +65,8 @@ pub(super) fn authenticate(
             return Err(Fault::Malformed(Malformed::Nonsense));
         }
         match number {
-            // A server may skip its half of SCRAM. It has then not proved that it knows the password, and may be an
-            // impostor.
+            // A server may skip its half of SCRAM. The server has then not proved that it knows the password, and may
+            // be an impostor.
             code::OK if !proven => return Err(unproven().into()),
             code::OK => return policy.judge(method, bound),
             code::CLEARTEXT_PASSWORD => {

@@ -150,8 +150,8 @@ pub(super) enum Step {
 }
 
 impl Channel<Postgres> {
-    /// Reads the bytes that have arrived, without waiting. It reads only once, because a server may send faster than
-    /// the client reads. A closed connection is an error only if no complete message is left.
+    /// Reads the bytes that have arrived, without waiting. The function reads only once, because a server may send
+    /// faster than the client reads. A closed connection is an error only if no complete message is left.
     fn read_arrived(&mut self) -> std::result::Result<(), Fault> {
         let closed = self.receive_any()? == Some(0);
         if closed && self.peek()?.is_none() {

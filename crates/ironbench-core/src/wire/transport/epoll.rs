@@ -1,4 +1,5 @@
-//! The epoll transport, with non-blocking sockets in one epoll instance. It works on every Linux and supports TLS.
+//! The epoll transport, with non-blocking sockets in one epoll instance. This transport works on every Linux and
+//! supports TLS.
 //!
 //! Sockets are registered once, edge-triggered (epoll(7), "Level-triggered and edge-triggered"). A transaction thus
 //! costs the calls write, epoll_wait and read, and needs no epoll_ctl.
@@ -37,7 +38,7 @@ struct Client {
     sent: usize,
     /// Whether the client waits for room in the socket.
     blocked: bool,
-    /// The message that is being sent while the client is blocked. It was moved out of the outbox.
+    /// The message that is being sent while the client is blocked. The message was moved out of the outbox.
     in_flight: Vec<u8>,
     /// Whether the caller wants `Arrival::Shipped` when the whole outbox has been sent.
     shipping: bool,

@@ -14,7 +14,7 @@ use super::Stream;
 /// The input and output of one client.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    /// Bytes to send. They are cleared before the next message is written.
+    /// Bytes to send. The bytes are cleared before the next message is written.
     pub outbox: Vec<u8>,
     pub inbox: Inbox,
 }
@@ -36,7 +36,7 @@ pub struct Inbox {
     filled: usize,
 }
 
-/// Initial size of the room. It fits most replies of short transactions, and grows for longer replies.
+/// Initial size of the room. This size fits most replies of short transactions, and grows for longer replies.
 const FIRST_ROOM: usize = 2 << 10;
 const MOST_GROWTH: usize = 1 << 20;
 

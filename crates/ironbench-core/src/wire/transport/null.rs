@@ -1,5 +1,5 @@
-//! The null engine, which answers every message immediately, or after a fixed time without using CPU. It is used to
-//! measure the overhead of ironbench.
+//! The null engine, which answers every message immediately, or after a fixed time without using CPU. This engine is
+//! used to measure the overhead of ironbench.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

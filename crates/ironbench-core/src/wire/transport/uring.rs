@@ -1,9 +1,9 @@
 //! The io_uring transport, with one ring per thread. A round of the loop is one system call, however many clients it
 //! serves.
 //!
-//! Every client has one multishot receive, which is armed for the whole trial. It gets a buffer when something arrives.
-//! A message takes one entry of the submission queue: a send without a completion event. Sends and receives are
-//! independent, so client and server cannot block each other over a long message.
+//! Every client has one multishot receive, which is armed for the whole trial. The receive gets a buffer when something
+//! arrives. A message takes one entry of the submission queue: a send without a completion event. Sends and receives
+//! are independent, so client and server cannot block each other over a long message.
 //!
 //! Only this thread submits entries (`IORING_SETUP_SINGLE_ISSUER`). Completions are processed only while the thread
 //! waits (`IORING_SETUP_DEFER_TASKRUN`, Linux 6.1). With an older kernel, epoll is used. Sources: io_uring_setup(2),
@@ -189,7 +189,7 @@ impl Uring {
                 Some(Arrival::Bytes(id))
             }
             error => match -error {
-                // All buffers were in use. They are free again when this entry is submitted.
+                // All buffers were in use. The buffers are free again when this entry is submitted.
                 errno @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
                     self.rearms += u64::from(errno == libc::ENOBUFS);
                     self.arm(id);

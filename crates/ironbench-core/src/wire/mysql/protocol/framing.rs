@@ -14,7 +14,7 @@ pub enum Malformed {
     Unasked,
 }
 
-/// Maximum length of an accepted packet. Only skipped rows may be longer. They arrive in several parts.
+/// Maximum length of an accepted packet. Only skipped rows may be longer. Such packets arrive in several parts.
 pub const LONGEST: usize = PART - 1;
 /// Length of a part that is followed by another part.
 pub(super) const PART: usize = 0xff_ffff;

@@ -28,13 +28,13 @@ pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) 
     out[start..start + HEAD].copy_from_slice(&head(length, sequence));
 }
 
-/// Returns the header of a packet. Its body has `length` bytes, which must be less than 16 MiB − 1.
+/// Returns the header of a packet. The body has `length` bytes, which must be less than 16 MiB − 1.
 pub fn head(length: usize, sequence: u8) -> [u8; HEAD] {
     let [a, b, c, _] = (length as u32).to_le_bytes();
     [a, b, c, sequence]
 }
 
-/// Splits the body into parts of maximum length. A shorter part ends the packet. It may be empty.
+/// Splits the body into parts of maximum length. A shorter part ends the packet. This part may be empty.
 #[cold]
 fn cut(out: &mut Vec<u8>, start: usize, mut sequence: u8) {
     let body = out.split_off(start).split_off(HEAD);

@@ -103,7 +103,8 @@ fn take_text<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
     Ok(text)
 }
 
-/// Parses the row count in a CommandComplete's body, such as 5 in `INSERT 0 5`. It is 0 for commands without a count.
+/// Parses the row count in a CommandComplete's body, such as 5 in `INSERT 0 5`. The count is 0 for commands without a
+/// count.
 #[inline]
 pub fn affected_rows(body: &[u8]) -> u64 {
     let text = body.strip_suffix(b"\0").unwrap_or(body);
@@ -171,8 +172,8 @@ pub fn sqlstate(body: &[u8]) -> &str {
 /// An error of the server, with all its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerError {
-    /// Severity of the error: `ERROR`, `FATAL` or `PANIC`. It is not translated if the server sends the untranslated
-    /// field (since 9.6).
+    /// Severity of the error: `ERROR`, `FATAL` or `PANIC`. The severity is not translated if the server sends the
+    /// untranslated field (since 9.6).
     pub severity: String,
     pub sqlstate: String,
     pub message: String,

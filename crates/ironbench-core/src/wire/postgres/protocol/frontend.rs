@@ -12,8 +12,8 @@ pub fn has_zero_byte(text: &str) -> bool {
     text.as_bytes().contains(&0)
 }
 
-/// Appends a message. It consists of `tag`, the length (including the length field itself), and the bytes that `body`
-/// appends.
+/// Appends a message, which consists of `tag`, the length (including the length field itself), and the bytes that
+/// `body` appends.
 #[inline(always)]
 fn message(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
