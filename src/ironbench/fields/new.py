@@ -1,6 +1,4 @@
-"""Fields that describe a new lab. They are the options of `ironbench lab new` and the inputs of the forms of `ironbench
-serve`.
-"""
+"""Fields of a new lab: the options of `ironbench lab new` and the inputs of the forms of `ironbench serve`."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from ironbench.ranges import Range
 
 
 class NewLab(FieldSection):
-    """What a new lab file should measure. Each kind of lab uses only some of these fields."""
+    """Contents of a new lab file. Which fields are used depends on the kind of lab."""
 
     dsn: Annotated[str, same_as(SystemSection, "dsn", " ironbench reads its engine and settings.")] = ""
     engine: Annotated[str, same_as(SystemSection, "engine")] = ""

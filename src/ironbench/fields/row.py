@@ -23,7 +23,7 @@ class Row:
     range: Range | None = None
     """Permitted range of a number, size or time. For a list or table, each entry must be in the range."""
     usual: str = ""
-    """What happens if the field is left out. It is set only if the default value does not show this."""
+    """What happens if the field is left out. Empty if the default value already shows this."""
     metavar: str = ""
     """Placeholder of the field's value in the help of the command line."""
     option: tuple[str, ...] = ()
@@ -57,8 +57,8 @@ def row(
     variable: str = "",
     names: str = "",
 ) -> msgspec.Meta:
-    """Returns the annotation of a field. It is used like this: `threads: Annotated[int, row("Driving threads.",
-    Range(1, 1024))] = 1`."""
+    """Returns the annotation of a field. Example:
+    `threads: Annotated[int, row("Driving threads.", Range(1, 1024))] = 1`."""
     bounds = {"exclusiveMinimum" if range.above else "minimum": range.low, "maximum": range.high} if range else None
     return msgspec.Meta(
         description=f"{help} Default: {usual}." if usual else help,

@@ -98,8 +98,8 @@ class SystemSection(FieldSection):
 
 
 class DeviceSection(FieldSection):
-    """An emulated device. `[layout]` can place data, temporary files and WAL on one device. Each of them then has a
-    separate partition on the device. A device that needs only a model can be written as `name = "expression"`.
+    """An emulated device. `[layout]` can place data, temporary files and WAL on one device, in separate partitions. A
+    device that needs only a model can be written as `name = "expression"`.
     """
 
     model: Annotated[

@@ -1,5 +1,5 @@
-"""Measures trials and stores their records. A bench is the environment of trials. It starts the engine once for all
-trials, or anew for each trial."""
+"""Measures trials and stores their records. A bench is the environment of trials, and starts the engine once for all
+trials or again for each trial."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def measure(
 
 @dataclass(frozen=True, slots=True)
 class SharedEngineBench:
-    """A bench whose engine keeps running. Each trial uses the data that the previous trial left behind. Dead tuples are
+    """A bench whose engine keeps running. A trial uses the data that the previous trial left behind. Dead tuples are
     removed before each trial."""
 
     plan: Plan

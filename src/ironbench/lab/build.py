@@ -413,7 +413,7 @@ def _require_new_connections(system: System, choice: Choice, load: Load) -> None
 
 def _require_room(system: System, estimate_bytes: int) -> None:
     """Raises InputError if there is not enough space for the data. Directories that ironbench created are not checked,
-    because they may already contain the data. Their space is checked when data are loaded."""
+    because they may already contain the data. The space in these directories is checked when data are loaded."""
     data = system.layout.data
     device_bytes = arrange.partition_bytes(system.layout.devices, "data")
     if device_bytes is not None:

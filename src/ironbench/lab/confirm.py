@@ -111,9 +111,9 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
 
 
 def _cells(declared: DeclaredLab, found: Screen) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields the configurations to compare with the baseline. Each differs from it in one value of one factor that
-    matters. If several factors have a better value than the baseline's, another configuration combines the better
-    values."""
+    """Yields the configurations to compare with the baseline. For each factor that matters and each of its values
+    except the baseline's, one configuration differs from the baseline only in this value. If several factors have a
+    better value than the baseline's, another configuration combines the better values."""
     base = {one.name: one.names[0] for one in declared.factors}
     for one in found.matter:
         for level in (*one.between, one.last):

@@ -35,12 +35,12 @@ class _Left:
     reused: bool = False
     """Whether the current trial uses the data that the previous trial left behind."""
     identity: tuple[int, int] | None = None
-    """Device and inode of the directory. They show whether a user's command has replaced the directory."""
+    """Device and inode of the directory, which show whether a user's command has replaced the directory."""
 
 
 class LabData:
-    """The data of a lab. They are loaded once for all configurations with the same data, and restored as often as the
-    lab requires."""
+    """The data of a lab. The data are loaded once for all configurations with the same data, and restored as often as
+    the lab requires."""
 
     def __init__(self, lab: Lab, secrets: Mapping[str, Secrets], printer: Printer, pool: WorkerPool) -> None:
         """Loads the data, unless an earlier lab has loaded them. Raises InputError if there is not enough space, and

@@ -52,7 +52,7 @@ def read(path: Path, design: str = "") -> DeclaredLab:
 
 
 def script_warnings(lab: Lab) -> list[str]:
-    """Lists possible mistakes in the scripts of the configurations that are measured. Each mistake is listed once."""
+    """Lists possible mistakes in the scripts of the configurations that are measured, without duplicates."""
     found: list[str] = []
     for setup in lab.measurable:
         engine = setup.system.engine

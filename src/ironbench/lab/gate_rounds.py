@@ -40,7 +40,8 @@ def adds_blocks(
     printer: Printer,
 ) -> bool:
     """Adds a round of blocks if the gate is inconclusive. The round has as many blocks as fit in the policy's time.
-    `judge`: a function that judges the lab in its current state. It is slow, so it is called only if necessary.
+    `judge`: a function that judges the lab in its current state. The function is slow, so it is called only if
+    necessary.
     """
     if not policy.more_s or progress.interrupted(records) or not declared(directory.lab()):
         return False

@@ -19,8 +19,7 @@ def require_trust(directory: LabDirectory, lab: Lab) -> None:
 
 
 def would_do(lab: Lab) -> list[str]:
-    """Lists what the lab would do outside of ironbench. Each action is listed once, as a phrase that starts with a
-    verb."""
+    """Lists what the lab would do outside of ironbench, as phrases that start with a verb and without duplicates."""
     return list(dict.fromkeys(_actions(lab)))
 
 

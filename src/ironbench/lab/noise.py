@@ -24,7 +24,7 @@ from ironbench.study.findings import findings
 
 FACTOR = "side"
 SIDES = ("A", "again")
-"""Names of the two configurations. Both are the baseline."""
+"""Names of the two configurations, which are both the baseline."""
 
 
 def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[Lab, dict[str, Secrets]]:

@@ -16,8 +16,8 @@ from ironbench.plan import blocks
 from ironbench.records import progress
 
 TOLERATED = 1.1
-"""Maximum time of a lab as a multiple of its budget. It is above 1 because estimates of time are imprecise, and because
-a plan uses the whole budget and leaves no time for waits."""
+"""Maximum time of a lab as a multiple of its budget. The value is above 1 because estimates of time are imprecise, and
+because a plan uses the whole budget and leaves no time for waits."""
 
 
 class Pace:

@@ -142,8 +142,8 @@ def resumed(asked: RunFile, store: Store) -> tuple[Plan, Secrets]:
 
 
 def _alike(plan: Plan, record: Record) -> bool:
-    """Returns whether a record and the plan are from the same command. Their work and load are already known to be
-    equal. This function compares workload options, search, power cut and profile."""
+    """Returns whether a record and the plan are from the same command. The caller has already checked that work and
+    load are equal. This function compares workload options, search, power cut and profile."""
     searched = (record.search_range, record.limits) == (plan.search_range, plan.limits)
     how = (record.crash, record.profile) == (plan.crash, plan.profile)
     return searched and how and record.choice.options == plan.choice.options
@@ -252,8 +252,8 @@ def _place(role: str, text: str) -> str:
 
 
 def _devices(asked: RunFile, layout: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the [devices] section of the run. It adds properties that options set, such as the capacity, to the
-    devices of `layout`. Returns an empty dict if no such option is set."""
+    """Returns the [devices] section of the run: the devices of `layout` with the properties that options set, such as
+    the capacity. Returns an empty dict if no such option is set."""
     emulated = [where for where in layout.values() if arrange.is_expression(where)]
     chosen = {name: value for name in _OF_DEVICES if (value := getattr(asked.every_device, name))}
     unused = [*chosen, *(["trace"] if asked.run.trace else [])]

@@ -45,7 +45,7 @@ class NextTrial:
     title: str = ""
     """Text shown while the trial runs; empty for the default."""
     quiet_s: float | None = None
-    """Maximum time in seconds to wait for an idle machine. None to start without waiting."""
+    """Maximum time in seconds to wait for an idle machine, or None to start without waiting."""
     remaining_text: str = ""
     """Estimated remaining time of a lab, in words; empty if not estimated."""
 

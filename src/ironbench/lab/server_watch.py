@@ -145,8 +145,7 @@ def of_trial(plan: Plan, session: Session, load: Load, store: Store) -> ServerWa
 
 
 class _There:
-    """The session that observers of the server's machine use. Its process ids and directories are those on that
-    machine."""
+    """The session that observers of the server's machine use, with the process ids and directories on that machine."""
 
     def __init__(self, session: Session, place: ServerLocation) -> None:
         self._session, self._place = session, place

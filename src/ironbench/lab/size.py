@@ -35,12 +35,12 @@ class Resolution:
     """The effects that a lab of this size can detect."""
 
     detectable: float | None
-    """Smallest relative difference that the lab detects with 90% power after its last stage. None if there are too few
-    blocks for a verdict."""
+    """Smallest relative difference that the lab detects with 90% power after its last stage. The value is None if there
+    are too few blocks for a verdict."""
     target: float
     """A relative difference smaller than `detectable` that a user might want to detect."""
     needed: int | None
-    """Number of blocks that are needed to detect `target`. None if it is more than 500."""
+    """Number of blocks that are needed to detect `target`, or None if more than 500 are needed."""
     trial_s: float
     """Trial length in seconds for which `detectable` was computed. If lengths differ, this is the shortest, because it
     has the most noise."""
@@ -48,7 +48,7 @@ class Resolution:
 
     @property
     def varies(self) -> float:
-        """The variation from which the number of blocks is calculated. It is an upper bound of the measured variation,
+        """The variation from which the number of blocks is calculated: an upper bound of the measured variation,
         converted to the trial length."""
         from ironbench.stats import power
 

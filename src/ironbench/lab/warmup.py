@@ -31,8 +31,8 @@ class Warmup:
 
 def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
     """Returns the next pilot to measure. Returns None if every configuration has a successful pilot or too many failed
-    ones. `forgiven`: ids of failed pilots to ignore. They are not ignored if their configuration already has trials,
-    because these had another warm-up.
+    ones. `forgiven`: ids of failed pilots to ignore. A failed pilot is not ignored if its configuration already has
+    trials, because these had another warm-up.
     """
     for cell in cells:
         tries = _pilots(cell, records)
@@ -46,8 +46,8 @@ def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collecti
 
 
 def pilot(cell: Cell, attempt: int = 1) -> Trial:
-    """Returns the pilot trial of a configuration. It has the configuration's load and no warm-up, and is long enough to
-    determine the warm-up."""
+    """Returns the pilot trial of a configuration. The pilot has the configuration's load and no warm-up, and is long
+    enough to determine the warm-up."""
     load = replace(cell.load, duration_s=PILOT_S, transactions=None, warmup_s=0.0)
     return Trial(replace(cell, load=load), 0, Purpose.PILOT, attempt=attempt)
 

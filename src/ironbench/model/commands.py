@@ -58,8 +58,8 @@ class CommandRun:
     command: str
     """The beginning of the command, on one line."""
     status: int | None
-    """Exit status; a negative status is the number of the signal that killed the command. None if the command timed
-    out, or if a person did not make the requested change."""
+    """Exit status; a negative status is the number of the signal that killed the command. The value is None if the
+    command timed out, or if a person did not make the requested change."""
     took_s: Amount
     cause: str = ""
     """Why the command failed. Empty if it succeeded."""

@@ -1,6 +1,6 @@
-"""Field types with limits on their values. The limits are checked whenever a record or a lab is read from a file. They
-are far beyond any value that can be measured. They protect code that reads records from values such as a negative
-number of clients, or a key that is a path to another directory.
+"""Field types with limits on their values. The limits are checked whenever a record or a lab is read from a file, and
+are far beyond any value that can be measured. Such limits protect code that reads records from values such as a
+negative number of clients, or a key that is a path to another directory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=400, pattern=_ONE_LINE)]
 Label = Annotated[str, Meta(max_length=400, pattern=_ONE_LINE)]
 """A name, or an empty string."""
 Key = Annotated[str, Meta(pattern=r"\A[0-9a-z]{0,64}\Z")]
-"""Key by which the store finds a shared file. It is derived from the file's contents. May be empty."""
+"""Key by which the store finds a shared file. The key is derived from the file's contents. May be empty."""
 Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 """A SHA-256 digest in hexadecimal digits."""
 Natural = Annotated[int, Meta(ge=0)]

@@ -15,9 +15,9 @@ class CostRange:
 
     low: float
     high: float
-    """Upper bound. It is infinite for a value that was measured only once."""
+    """Upper bound, which is infinite for a value that was measured only once."""
     centre: float | None = None
-    """The measured value. None for an estimate or a given number."""
+    """The measured value, or None for an estimate or a given number."""
 
     @property
     def bounded(self) -> bool:
@@ -36,7 +36,7 @@ class CostRange:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A system that can be bought. It is a candidate in a cost comparison."""
+    """A system that can be bought: a candidate in a cost comparison."""
 
     name: str
     records: str
@@ -54,7 +54,7 @@ class Offer:
     buy: tuple[str, ...] = ()
     """Names of those prices in the price list that apply to the candidate."""
     score: float | None = None
-    """Score of one server. None if the score comes from records of the candidate."""
+    """Score of one server, or None if the score comes from records of the candidate."""
     share_of: str = ""
     """Name of another candidate. This candidate's score is estimated as a fraction of the other candidate's score."""
     share: CostRange | None = None
@@ -75,7 +75,7 @@ class CostItem:
 
     name: str
     units: Decimal
-    """Number of units to pay for. It takes pack sizes and minimum quantities into account."""
+    """Number of units to pay for, with pack sizes and minimum quantities taken into account."""
     unit: str
     price: Decimal
     """Price of one unit, in the currency of the price list."""
@@ -102,7 +102,7 @@ class CostBreakdown:
     """Notes on limits of the licensed edition. The server exceeds these limits, so under this licence it may not reach
     the measured score."""
     years: Decimal | None = None
-    """Period in years over which running costs are added up. None if all costs are one-time costs."""
+    """Period in years over which running costs are added up, or None if all costs are one-time costs."""
 
     @property
     def total(self) -> Decimal:

@@ -22,7 +22,7 @@ class Curve:
     The warm-up runs at the curve's first value."""
 
     of: Annotated[str, one_of("rate", "clients")]
-    """What the curve changes: `rate` or `clients`."""
+    """The load parameter that the curve changes: `rate` or `clients`."""
     text: str
     """The curve as the user declared it. For a curve in a file, the text contains the file's name, number of points and
     digest."""

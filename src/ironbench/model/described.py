@@ -24,10 +24,10 @@ class Described:
     derived: str = ""
     """A sentence that must accompany every result."""
     streams: tuple[int, str] | None = None
-    """Maximum number of concurrent streams, and what the streams are called. None if the clients of the load do the
-    work."""
+    """Maximum number of concurrent streams, and what the streams are called. The value is None if the clients of the
+    load do the work."""
     connections: int | None = None
-    """Number of connections that do work on the engine. None if each client has one connection."""
+    """Number of connections that do work on the engine, or None if each client has one connection."""
     rests: bool = False
     """Whether clients rest between transactions for a time that the workload determines."""
     paced: bool = False

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 Values = tuple[str | None, ...]
-"""One value for each parameter of a statement, as text."""
+"""The values of a statement's parameters, one for each parameter, as text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServerMachine:
-    """The server's machine and how it was observed. It may be a different machine from this one."""
+    """The server's machine and how it was observed. The server may be on this machine or on another one."""
 
     address: str
     machine: str = ""
@@ -72,19 +72,20 @@ class Driven:
     inside_server: ServerStatistics = NOTHING
     """The server's own statistics of the trial."""
     elsewhere: ServerMachine | None = None
-    """The server's machine, if ironbench observed it over SSH. None if all samples are from this machine."""
+    """The server's machine, if ironbench observed it over SSH, or None if all samples are from this machine."""
     workers: tuple[WorkerPart, ...] = ()
     """Results of the workers. If empty, this process drove the trial."""
     fingerprints: Mapping[int, Any] = field(default_factory=dict)
     """Fingerprints of the workers' machines, indexed by the worker's number."""
     profile: Profile | None = None
-    """The stacks that were sampled in the measured window. None if no stacks were requested."""
+    """The stacks that were sampled in the measured window, or None if no stacks were requested."""
     log: bytes = b""
     """Standard error of the child process that drove the trial."""
 
     @property
     def inside(self) -> bool:
-        """Whether the system runs in ironbench's own threads. Their CPU time then counts as CPU time of the system."""
+        """Whether the system runs in ironbench's own threads. The CPU time of these threads then counts as CPU time of
+        the system."""
         return bool(self.summary.get("inside", self.summary.get("io") == "blocking"))
 
     @property

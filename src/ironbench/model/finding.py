@@ -13,7 +13,8 @@ NOT_AT_BOTH_ENDS = "no-verdict-at-both-ends"
 """Code of `Finding.barred` if the ratio drifted over the blocks. No single verdict is then true for all blocks."""
 
 REPEAT_FAILED = "repeat-failed"
-"""Code of `Finding.advice` if there is no verdict because trials failed. Their blocks must then be repeated."""
+"""Code of `Finding.advice` if there is no verdict because trials failed. The blocks of these trials must then be
+repeated."""
 
 
 class Conclusion(StrEnum):
@@ -68,25 +69,26 @@ class Finding(GroupRatio):
     ratios: tuple[tuple[int, float], ...]
     """For every complete block: the number of the block, and the configuration's value divided by the baseline's."""
     confidence: float
-    """Confidence level of the interval. It is 0.95, or higher if alpha is divided among several interim analyses."""
+    """Confidence level of the interval: 0.95, or higher if alpha is divided among several interim analyses."""
     conclusion: Conclusion
     margin: float
     detectable: float | None
     """Minimum detectable effect, as a relative difference. With this number of blocks and this variation, a difference
     of this size is detected with 90% power. None if unknown."""
     p: float | None
-    """Two-sided p-value for the hypothesis that the ratio is 1, corrected for multiple comparisons. None if there are
-    too few blocks for a verdict."""
+    """Two-sided p-value for the hypothesis that the ratio is 1, corrected for multiple comparisons. The value is None
+    if there are too few blocks for a verdict."""
     method: Note
     """How the confidence interval was computed."""
     advice: Note | None = None
-    """Advice on what to do to decide the comparison. None if it is decided."""
+    """Advice on what to do to decide the comparison, or None if it is decided."""
     warnings: tuple[Note, ...] = ()
     dropped: tuple[Note, ...] = ()
     """Blocks that were excluded, with the reason."""
     decides: bool = True
-    """Whether this comparison gets a verdict. It does if the lab declared it, either as a comparison of the lab's
-    metric or in a claim. Other comparisons have no verdict: their conclusion is `CANNOT_TELL` and their p is None."""
+    """Whether this comparison gets a verdict. A comparison has a verdict if the lab declared it, either as a comparison
+    of the lab's metric or in a claim. Other comparisons have no verdict: their conclusion is `CANNOT_TELL` and their p
+    is None."""
     barred: Note | None = None
     """Why the comparison must not get a verdict, whatever its confidence interval is. For example, one side lost more
     blocks than the other."""
@@ -98,7 +100,7 @@ class Finding(GroupRatio):
     changed: Note | None = None
     """How the ratio drifted over the blocks."""
     ends: tuple[float, float] | None = None
-    """The ratio at the start and at the end of the drift in `changed`. None if the ratio did not drift."""
+    """The ratio at the start and at the end of the drift in `changed`, or None if the ratio did not drift."""
 
     shares: tuple[float, float] | None = None
     """Medians of the baseline and of the configuration. A report shows the two medians instead of a ratio if the metric
@@ -131,8 +133,8 @@ _NORMAL_95 = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Result of an A/A test, for one machine, workload and metric. It tells how much runs of the same configuration
-    vary."""
+    """Result of an A/A test, for one machine, workload and metric. The test shows how much runs of the same
+    configuration vary."""
 
     machine: str
     """Content key of the machine's fingerprint."""
@@ -143,8 +145,8 @@ class Noise:
     spread: float
     """Standard deviation of the log ratio from block to block."""
     floor: float
-    """Two single runs of the same configuration differ by at most this relative difference in 95% of cases. It is a
-    property of the machine and the workload, and does not depend on the number of blocks."""
+    """Two single runs of the same configuration differ by at most this relative difference in 95% of cases. This
+    difference is a property of the machine and the workload, and does not depend on the number of blocks."""
     measured_at: str
     """Start of the first trial in UTC, ISO 8601."""
     trial_s: float = 30.0

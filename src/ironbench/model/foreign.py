@@ -1,7 +1,7 @@
 """A foreign record: a result of another program, imported from the program's output and shown beside ironbench's
 results.
 
-A foreign record contains only what the output contains. It never enters a comparison with a verdict or a ranking.
+A foreign record contains only what the output contains, and never enters a comparison with a verdict or a ranking.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class ForeignRecord:
     started_at: Label = ""
     """Start of the run as the program printed it, without a time zone. Empty if the output does not contain it."""
     elapsed_s: Annotated[float, Meta(gt=0, le=1e10)] | None = None
-    """Measured time in seconds. None if the output does not contain it."""
+    """Measured time in seconds, or None if the output does not contain it."""
     clients: Count | None = None
-    """Number of clients, threads or virtual users. None if the output does not contain it."""
+    """Number of clients, threads or virtual users, or None if the output does not contain it."""
     facts: Annotated[dict[Name, Label], Meta(max_length=40)] = field(default_factory=dict)
-    """Other facts about the work that the output contains. Each fact has a name and a value."""
+    """Other facts about the work that the output contains, as values by name."""
     metrics: Figures = field(default_factory=dict)
     parts: Annotated[tuple[ForeignPart, ...], Meta(max_length=MOST_PARTS)] = ()
     seconds: Annotated[dict[Name, Column], Meta(max_length=10)] = field(default_factory=dict)

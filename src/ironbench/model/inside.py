@@ -80,7 +80,7 @@ class ServerStatement:
     temp_tables: float = 0.0
     """Number of temporary tables on disk."""
     io_s: float | None = None
-    """Part of `time_s` that was spent on reads and writes. None if the server does not measure it."""
+    """Part of `time_s` that was spent on reads and writes, or None if the server does not measure this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +96,11 @@ class TableUse:
     updated: float = 0.0
     deleted: float = 0.0
     hot_updated: float | None = 0.0
-    """Number of updates without a new index entry (HOT). None if the engine has no such updates."""
+    """Number of updates without a new index entry (HOT), or None if the engine has no such updates."""
     hit_bytes: float = 0.0
     read_bytes: float = 0.0
     dead_rows: float | None = 0.0
-    """Number of dead tuples at the end. None if the engine has no dead tuples."""
+    """Number of dead tuples at the end, or None if the engine has no dead tuples."""
     dead_before: float | None = 0.0
     bytes: float | None = None
     """Size of the table at the end, including overflow storage (TOAST), without indexes."""
@@ -109,7 +109,7 @@ class TableUse:
     """Number of vacuums that finished."""
     analyzes: float = 0.0
     time_s: float | None = None
-    """Time that the server spent in the table. None if the server does not measure it."""
+    """Time that the server spent in the table, or None if the server does not measure this time."""
     index_rows: float = 0.0
     """Number of rows read through an index. 0 if the server does not count them."""
 

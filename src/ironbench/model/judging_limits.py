@@ -29,8 +29,8 @@ BUSY = 0.05
 """Maximum fraction of all cores' CPU time that other programs may use. If they use more, a trial is flagged
 (`cpu-taken`, `not-quiet`), a slice is repeated, and `ironbench doctor` warns."""
 BUSY_WITH_KERNEL = 0.20
-"""Limit for `cpu-taken` in place of `BUSY` if the CPU time of kernel threads counts as that of other programs. It is
-higher, because kernel threads also work for the database."""
+"""Limit for `cpu-taken` in place of `BUSY` if the CPU time of kernel threads counts as that of other programs. This
+limit is higher, because kernel threads also work for the database."""
 FAITHFUL_LOAD = 0.5
 """Emulation is reliable up to this fraction of the maximum I/O rate that it reached on an idle CPU (`emulation-limit`).
 During a trial, the database also needs the CPU, so emulation may not reach its maximum."""

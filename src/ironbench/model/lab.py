@@ -1,6 +1,4 @@
-"""A validated experiment. It contains what is fixed, what is varied, how measurements are repeated, and what the author
-expects.
-"""
+"""A validated experiment: what is fixed, what is varied, how measurements are repeated, and what the author expects."""
 
 from __future__ import annotations
 
@@ -24,11 +22,11 @@ class Factor:
     name: Name
     levels: Annotated[tuple[Name, ...], Meta(min_length=1)]
     fields: tuple[tuple[Name, ...], ...] = ()
-    """One tuple for each value of the factor, with the lab-file fields that the value sets, such as `layout.log`. Empty
-    in labs of earlier versions."""
+    """For each value of the factor, the lab-file fields that the value sets, such as `layout.log`. Empty in labs of
+    earlier versions."""
     words: tuple[Label, ...] = ()
-    """One name for each value of the factor, such as `stored procedures`. The workload defines these names. Empty
-    unless the factor varies a single workload option whose values have names."""
+    """Names of the factor's values, such as `stored procedures`. The workload defines these names. Empty unless the
+    factor varies a single workload option whose values have names."""
 
     @property
     def all_fields(self) -> tuple[str, ...]:
@@ -65,8 +63,8 @@ def named(levels: Mapping[str, str], joint: str = " ") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The name of a configuration, with the factor values that form the name. It may also name only the values that
-    several configurations have in common."""
+    """The name of a configuration, with the factor values that form the name. The name may also contain only the values
+    that several configurations have in common."""
 
     name: str
     """Name in records, commands and JSON documents, such as `log=memory clients=8`."""
@@ -83,7 +81,8 @@ class Configuration:
 
 
 NOTHING_ELSE = Configuration("")
-"""Used for two configurations without a common factor value. They differ in every factor that the lab varies."""
+"""Used for two configurations without a common factor value. These configurations differ in every factor that the lab
+varies."""
 
 VALUE, RATE = "value", "rate"
 """Kinds of claims about one configuration."""
@@ -95,7 +94,7 @@ class Claim:
 
     text: str
     kind: str
-    """What the claim states. `ratio`: `cells[0]` divided by `cells[1]` is between `low` and `high`. `order`: each
+    """Kind of the claim. `ratio`: `cells[0]` divided by `cells[1]` is between `low` and `high`. `order`: each
     configuration is better than the next one. `value`: the metric of `cells[0]` is between `low` and `high`. `rate`:
     the system sustains the rate `low`. A requirement of a run names no configuration and applies to all configurations
     of the run."""
@@ -137,8 +136,8 @@ class Method:
     """Maximum time to wait before a trial until no other program uses the machine."""
     budget_s: Amount | None = None
     budget_for_rates_s: Amount | None = None
-    """Smallest budget that gives fixed-rate configurations enough blocks for a verdict. None if `budget_s` is large
-    enough or not set."""
+    """Smallest budget that gives fixed-rate configurations enough blocks for a verdict. The value is None if `budget_s`
+    is large enough or not set."""
     order: Annotated[str, one_of("random", "fixed")] = "random"
     """Order of the configurations in each block: `random`, or `fixed` in the order of their declaration."""
     crash: Annotated[str, one_of("", "lose", "subset", "torn")] = ""
@@ -146,9 +145,9 @@ class Method:
     no power cut.
     """
     profile: ProfileRequest | None = None
-    """The stacks to sample during trials. None if no stacks are sampled."""
+    """The stacks to sample during trials, or None if no stacks are sampled."""
     slice_s: Positive | None = None
-    """Length of slices in seconds. None if each trial runs without interruption."""
+    """Length of slices in seconds, or None if each trial runs without interruption."""
     slice_piloted: bool = False
     """Whether a pilot in the first block will choose the slice length. Until then, `slice_s` is only an assumption of
     the plan."""
@@ -163,8 +162,8 @@ class Method:
     reported but not resumed."""
     dropped: tuple[BlockNumber, ...] = ()
     """For each skipped stage at the end of the first round, its number of blocks. These stages were skipped because the
-    user added a round. Their interim analyses still count when alpha is divided, because all analyses of a round are
-    declared together."""
+    user added a round. The interim analyses of skipped stages still count when alpha is divided, because all analyses
+    of a round are declared together."""
 
     @property
     def blocks(self) -> int:

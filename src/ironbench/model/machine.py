@@ -26,8 +26,8 @@ class Cpu:
     min_hz: int | None = None
     max_hz: int | None = None
     governor: str | None = None
-    """Frequency governor. If cores have different governors, all of them joined by `+`. None if the governor is not
-    visible."""
+    """Frequency governor. If cores have different governors, all of them joined by `+`. The value is None if the
+    governor is not visible."""
     boost: bool | None = None
     smt: bool | None = None
     microcode: str | None = None
@@ -78,7 +78,7 @@ class Limits:
     """Version of control groups: `v2`, `v1`, or `none`."""
     memory_bytes: int | None = None
     cpus: float | None = None
-    """CPU quota in cores. None if there is no quota."""
+    """CPU quota in cores, or None if there is no quota."""
     cpu_list: str | None = None
     """CPUs this process may run on, as the kernel writes lists: `0-3,8`."""
 

@@ -34,7 +34,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One reading of a source: `raw` bytes, read `t_s` seconds after the start of the measured window (negative during
+    """A reading of a source: `raw` bytes, read `t_s` seconds after the start of the measured window (negative during
     warm-up).
 
     The raw bytes of a `sql` source are rows of tab-separated values, one per line, NULL as `\\N`.
@@ -75,4 +75,4 @@ class Observation:
     """Metrics and series that are computed from delayed statistics of the server. For each of them, the maximum delay
     in seconds while clients work."""
     withheld: Note | None = None
-    """Why delayed metrics were left out. None if they are included."""
+    """Why delayed metrics were left out, or None if they are included."""

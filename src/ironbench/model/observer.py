@@ -31,10 +31,10 @@ class Waits:
     """Wait events of an engine's backends during a trial."""
 
     instants: Sequence[SamplePoint]
-    """One point per sample. It contains the number of backends for each wait event. Backends without a wait event count
-    as `IDLE` or `WORKING`."""
+    """For each sample, a point with the number of backends for each wait event. Backends without a wait event count as
+    `IDLE` or `WORKING`."""
     on_cores: OnCores | None
-    """Time that the backends spent on cores and waiting for a core. None if the processes are not visible."""
+    """Time that the backends spent on cores and waiting for a core, or None if the processes are not visible."""
     part_of: Callable[[str], str]
     """A function that returns the wait class (`PARTS`) of a wait event."""
 

@@ -26,8 +26,8 @@ class OwnData:
     kind: str = ""
     """Kind of the dump, in words."""
     tools: str = ""
-    """Names and versions of the tools that load the dump. They are recorded because another version may load the dump
-    differently."""
+    """Names and versions of the tools that load the dump. The versions are recorded because another version may load
+    the dump differently."""
     bytes: Natural = 0
     """Size of the dump's files."""
     data_bytes: Natural = 0

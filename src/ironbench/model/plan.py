@@ -44,7 +44,7 @@ class Plan:
     tags: Mapping[str, str] = field(default_factory=dict)
     """See `Record.tags`."""
     progress_s: int | None = None
-    """Interval in seconds between progress lines on stderr. None if only a progress bar is shown."""
+    """Interval in seconds between progress lines on stderr, or None if only a progress bar is shown."""
 
     transaction_log: str = ""
     """File to which one line per measured transaction is written. Empty for no log."""
@@ -52,7 +52,7 @@ class Plan:
     """Fraction of the transactions that are logged."""
 
     profile: ProfileRequest | None = None
-    """The stacks to sample during trials. None if no stacks are sampled."""
+    """The stacks to sample during trials, or None if no stacks are sampled."""
 
     requirements: tuple[Claim, ...] = ()
     """See `Record.requirements`."""
@@ -92,8 +92,8 @@ class Plan:
 
 
 def record_id(series: str, trial: Trial) -> str:
-    """Returns the trial's id, which is also the name of its record's directory. It is unique within the series. In a
-    lab, it contains configuration, block and attempt."""
+    """Returns the trial's id, which is also the name of its record's directory. The id is unique within the series. In
+    a lab, it contains configuration, block and attempt."""
     name = trial.cell.name
     if trial.purpose in (Purpose.LAB, *AUXILIARY):
         short = {Purpose.LAB: f"b{trial.block}", Purpose.PILOT: "pilot"}

@@ -1,4 +1,4 @@
-"""Converts raw samples to rates and means. All observers use these functions."""
+"""Converts raw samples to rates and means, for all observers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def growth(readings: Sequence[SamplePoint], window_s: float) -> CounterGrowth | 
     two samples.
 
     A counter that is missing from the first samples is assumed to have started at 0. A counter that decreased was
-    reset, by hand or with its device. It is left out, because its increase is unknown.
+    reset, by hand or with its device. Such a counter is left out, because its increase is unknown.
     """
     if len(readings) < 2:
         return None

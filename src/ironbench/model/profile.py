@@ -27,7 +27,7 @@ MOST_FRAMES = 128
 
 @dataclass(frozen=True, slots=True)
 class SampledStack:
-    """All samples of one trial with the same stack, thread name and reason."""
+    """The samples of one trial with the same stack, thread name and reason."""
 
     kind: Annotated[str, one_of(CPU, WAIT)]
     role: Annotated[str, one_of(ENGINE, CLIENT)]

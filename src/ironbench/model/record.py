@@ -175,8 +175,8 @@ class Statement:
     stdev_s: Amount
     """Standard deviation."""
     p50_s: Amount | None = None
-    """Median response time. None if there are too few answers for a median, or if the record is from an earlier
-    version."""
+    """Median response time. The value is None if there are too few answers for a median, or if the record is from an
+    earlier version."""
     p95_s: Amount | None = None
     p99_s: Amount | None = None
 
@@ -234,7 +234,7 @@ class Record:
     attempt: StageNumber = 1
     conditions: dict[str, str] = field(default_factory=dict)
     """Conditions that were established and verified before the trial, such as restored data, caches or an idle machine.
-    They are for information only."""
+    These conditions are for information only."""
     method: Annotated[str, one_of("trials", "slices", "duet")] = TRIALS
     """Method of measurement: `TRIALS`, `SLICES` or `DUET`."""
     turns_since: Label = ""
@@ -254,7 +254,7 @@ class Record:
     """What happens to unflushed writes at the power cut after the trial: `lose`, `subset` or `torn`. Empty if there is
     no power cut."""
     profile: ProfileRequest | None = None
-    """The stacks that the run or lab wants to be sampled. None if no stacks are sampled. Auxiliary trials are not
+    """The stacks that the run or lab wants to be sampled, or None if no stacks are sampled. Auxiliary trials are not
     profiled."""
     power_cut: bool = False
     """Whether the power was cut after the trial and the engine recovered."""
@@ -270,7 +270,7 @@ class Record:
     tags: dict[str, str] = field(default_factory=dict)
     """The user's tags for all trials of the run or lab, such as `commit` with the value `1f3c2a9`."""
     described: Described | None = None
-    """Facts about workload and engine. None in records of earlier versions. Code should call
+    """Facts about workload and engine, or None in records of earlier versions. Code should call
     `records.described.described` instead."""
     schema: Count = SCHEMA
 
@@ -285,7 +285,7 @@ class Record:
 
     @property
     def kept_rate(self) -> bool | None:
-        """Whether an open-loop trial sustained its target rate. None for a closed loop."""
+        """Whether an open-loop trial sustained its target rate, or None for a closed loop."""
         if self.cell.load.rate is None and self.cell.load.rate_share is None:
             return None
         return not self.warned(RATE_NOT_KEPT)
@@ -300,7 +300,7 @@ def machine_of(record: Record) -> str:
     """Returns the content key of the fingerprint of the server's machine. Returns an empty key if the machine is
     unknown.
 
-    An existing server (`--dsn`) may be on any machine. Its machine is known if it was observed (`--server`), or if the
+    An existing server (`--dsn`) may be on any machine. The machine is known if it was observed (`--server`), or if the
     server's processes were visible on the client's machine. In records without `server_machine`, CPU time of the engine
     shows that the processes were visible.
     """

@@ -158,8 +158,8 @@ def quantiles(times: QuantileSource, shares: Mapping[str, float], least: int | N
 
 
 def listed(record: Record, metric: str) -> bool:
-    """Returns whether lists and tables of trials show the metric. It must be `sampled`. If it is a response time at a
-    target rate, the rate must have been sustained."""
+    """Returns whether lists and tables of trials show the metric. The metric must be `sampled`. If it is a response
+    time at a target rate, the rate must have been sustained."""
     return sampled(record, metric) and not late(record, metric)
 
 
@@ -205,8 +205,8 @@ def too_few(records: Sequence[Record], units: str, shown: Sequence[str] | None =
 
 
 def lacking(records: Sequence[Record], metrics: Sequence[str]) -> tuple[tuple[float, int], ...]:
-    """Returns those of the percentiles for which at least one trial has too few transactions. Each is a pair of its
-    level and the number of transactions that it needs, such as (0.99, 299)."""
+    """Returns those of the percentiles for which at least one trial has too few transactions, as pairs of the level and
+    the number of transactions that the percentile needs, such as (0.99, 299)."""
     names = {name for record in records for name in metrics if name in record.metrics and few(record, name)}
     digits_of = sorted({match[2] for name in names if (match := _percentile(name))}, key=_share)
     return tuple((_share(digits), needed(_share(digits))) for digits in digits_of)

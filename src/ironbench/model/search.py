@@ -30,7 +30,7 @@ class Search:
     """A search for the highest throughput within limits, over a range of clients or rates."""
 
     of: Annotated[str, one_of("clients", "rate")]
-    """What the search varies: `clients` or `rate`."""
+    """The load parameter that the search varies: `clients` or `rate`."""
     low: Count
     high: Count
     limits: tuple[Limit, ...] = ()
@@ -66,13 +66,14 @@ class ChosenLoad:
     """The load that a search chose for a configuration of a lab."""
 
     point: Count | None
-    """The chosen load: clients, or transactions per second. None if no load in the range could be measured."""
+    """The chosen load: clients, or transactions per second. The value is None if no load in the range could be
+    measured."""
     sentence: str
     tried: tuple[MeasuredLoad, ...]
     trials: tuple[Name, ...]
     """Ids of the records on which the choice is based."""
     result: Note | None = None
-    """The facts of the search result. None in labs of earlier versions, which have only `sentence`."""
+    """The facts of the search result, or None in labs of earlier versions, which have only `sentence`."""
     failed: bool = False
     """Whether the trials at the lowest load failed, so that nothing could be measured."""
 

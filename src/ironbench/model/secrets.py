@@ -16,7 +16,7 @@ most messages."""
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Secrets of a system. They are stored separately from the system and not shown by repr."""
+    """Secrets of a system, which are stored separately from the system and not shown by repr."""
 
     password: str | None = field(default=None, repr=False)
 

@@ -77,13 +77,13 @@ class Session(Protocol):
         ...
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        """Returns the `engine` part of a drive plan. It tells the core how to connect to this engine, and includes the
-        password, if any."""
+        """Returns the `engine` part of a drive plan. This part describes how the core connects to this engine, and
+        includes the password, if any."""
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Returns facts about the engine: version, every setting with its source, configure flags and paths. They are
-        JSON-serialisable and contain no secrets."""
+        """Returns facts about the engine: version, every setting with its source, configure flags and paths. The facts
+        are JSON-serialisable and contain no secrets."""
         ...
 
     def counters(self) -> dict[str, int]:
@@ -160,9 +160,9 @@ class DelayedSession(Protocol):
         ...
 
     def delayed(self, latency_s: float, cpus: Sequence[int]) -> AbstractContextManager[None]:
-        """Delays connections inside the `with` block by this round-trip time. It applies to connections that `target`
-        describes or `line` opens, and to no others. `cpus`: CPUs of the relay. Raises FailureError if the relay cannot
-        be started, or, on exit, if it has died."""
+        """Delays connections inside the `with` block by this round-trip time. The delay applies to connections that
+        `target` describes or `line` opens, and to no others. `cpus`: CPUs of the relay. Raises FailureError if the
+        relay cannot be started, or, on exit, if it has died."""
         ...
 
 
@@ -204,7 +204,7 @@ class CommitCounter(Protocol):
 
 @runtime_checkable
 class DirectorySession(Protocol):
-    """A session with an LDAP directory server (ability `directory`). Its statements are LDAP operations."""
+    """A session with an LDAP directory server (ability `directory`), whose statements are LDAP operations."""
 
     @property
     def base(self) -> str:

@@ -40,7 +40,8 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """An emulated device. It exists only while a system that uses it is measured. Its partitions share one queue."""
+    """An emulated device. The device exists only while a system that uses it is measured, and all partitions share one
+    queue."""
 
     model: str
     """The device expression, in normal form."""
@@ -81,8 +82,8 @@ class Layout:
         return next((one for one in self.devices if any(part.role == role for part in one.partitions)), None)
 
     def without(self, roles: Collection[str]) -> Layout:
-        """Returns a layout in which the engine chooses the directories of these roles. None of these roles is then on
-        an emulated device."""
+        """Returns a layout in which the engine chooses the directories of these roles, so that none of them is on an
+        emulated device."""
         kept = [
             replace(one, partitions=tuple(part for part in one.partitions if part.role not in roles))
             for one in self.devices
@@ -111,8 +112,8 @@ class System:
     memory_total_bytes: Natural | None = None
     """Memory limit for the engine and the page cache of its files, which a control group enforces."""
     latency_s: Positive | None = None
-    """Round-trip time that a relay adds between clients and server, half of it in each direction. None if there is no
-    relay."""
+    """Round-trip time that a relay adds between clients and server, half of it in each direction. The value is None if
+    there is no relay."""
     parallelism: Natural | None = None
     """Maximum number of processes or threads for one statement. 1 if statements do not run in parallel."""
     ideal: tuple[Name, ...] = ()
@@ -121,7 +122,8 @@ class System:
     dsn: str | None = None
     """DSN of an existing server, without the password (see `Secrets`)."""
     server: str | None = None
-    """The machine of the existing server as `ssh://…`. None if it is this machine, or if it is not observed."""
+    """The machine of the existing server as `ssh://…`. The value is None if it is this machine, or if it is not
+    observed."""
     control: bool = False
     """Whether ironbench may make changes on the server's machine over SSH for trials."""
     restart: str = ""
@@ -130,8 +132,8 @@ class System:
     """CPU benchmark score of the machine, for example from SPEC. A higher score is better. Charts of query times show
     the ratio that the scores of two systems predict."""
     commands: tuple[Commands, ...] = ()
-    """The user's commands that set the system up. They run in order before the system is measured, and are undone in
-    reverse order afterwards."""
+    """The user's commands that set the system up. The commands run in order before the system is measured, and are
+    undone in reverse order afterwards."""
 
     def on_zero_latency_device(self, role: str) -> bool:
         """Returns whether the files of a role are on an emulated zero-latency device. Either the user chose this
@@ -158,7 +160,7 @@ class Load:
     threads: Natural = 1
     """Threads of the client, or of each worker if there are workers."""
     rate: Positive | None = None
-    """Target rate in transactions per second for an open loop. None for a closed loop."""
+    """Target rate in transactions per second for an open loop, or None for a closed loop."""
     rate_share: Positive | None = None
     """The rate as a fraction of the baseline's peak throughput. A lab measures the peak first. Until then, `rate` is
     None."""
@@ -197,7 +199,7 @@ class Load:
     """State of the caches at the start of a trial: `cold`, `warm` or `hot`. Empty if the caches stay as the previous
     trial left them."""
     checkpoint_s: Positive | None = None
-    """Interval of checkpoints in seconds during the trial. None if the engine's configuration determines it."""
+    """Interval of checkpoints in seconds during the trial, or None if the engine's configuration determines it."""
     workers: Annotated[int, Meta(ge=0, le=100_000)] = 0
     """Number of worker processes among which the clients and the rate are divided. 0 if ironbench itself generates the
     load."""
@@ -248,7 +250,7 @@ class Choice:
     digests: tuple[str, ...] = ()
     """Digest of each script when the trials were planned. Empty in records before schema 2."""
     data: OwnData | None = None
-    """The user's own data, from which trials start. None if trials use the workload's data or existing data."""
+    """The user's own data, from which trials start, or None if trials use the workload's data or existing data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +280,7 @@ class Setup:
     """The search that chooses the configuration's load before the first block. Until then, the load is the highest of
     the range."""
     best: ChosenLoad | None = None
-    """Result of the search. None before the search, or without one."""
+    """Result of the search, or None before the search or without a search."""
 
     @property
     def origin(self) -> str:
@@ -296,7 +298,6 @@ class Trial:
     """0-based number of the repeat."""
     purpose: Purpose = Purpose.SWEEP
     stage: StageNumber = 1
-    """1-based number of the stage. Each stage is declared before it starts, and block numbers continue across
-    stages."""
+    """1-based number of the stage. A stage is declared before it starts, and block numbers continue across stages."""
     attempt: StageNumber = 1
-    """1-based number of the attempt. It is 2 if the trial was repeated after a failure."""
+    """1-based number of the attempt, which is 2 if the trial was repeated after a failure."""

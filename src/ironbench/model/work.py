@@ -50,9 +50,9 @@ class Work:
     system: System
     choice: Choice
     load: Load
-    """The load of the trial. Its seed is specific to the trial."""
+    """The load of the trial, with a seed that is specific to the trial."""
     folder: str
-    """A directory for the trial's temporary files. It is removed after the trial."""
+    """A directory for the trial's temporary files, removed after the trial."""
     show: Callable[[float, str], None]
     """Reports progress: the fraction done, and a short text. A call is cheap, but should not be made for every unit of
     work."""
@@ -82,20 +82,20 @@ class Outcome:
     meaningful."""
     seconds: Mapping[str, bytes] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """The workload's own metrics by catalogue name. They replace metrics of the same name that are computed for every
-    trial."""
+    """The workload's own metrics by catalogue name. These metrics replace metrics of the same name that are computed
+    for every trial."""
     series: tuple[Series, ...] = ()
     """Time series over the window, such as one point per pass."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Files with other evidence, by name, such as {"plans.txt": …}. They are stored in the record's directory."""
+    """Files with other evidence, by name, such as {"plans.txt": …}. The files are stored in the record's directory."""
     checks: tuple[Check, ...] = ()
     """Checks in addition to those of `Workload.check`."""
     facts: Mapping[str, str] = field(default_factory=dict)
     """Facts detected or chosen at run time that belong in the record, such as {"io": "io_uring"}."""
     warnings: tuple[Note, ...] = ()
     inside: bool = False
-    """Whether the system runs in ironbench's own threads or child processes. Their CPU time then counts as CPU time of
-    the system."""
+    """Whether the system runs in ironbench's own threads or child processes. If so, the CPU time of these threads and
+    processes counts as CPU time of the system."""
     answers: Note | None = None
     """How the answers of queries were checked."""
     cause: Note | None = None

@@ -11,7 +11,7 @@ published test, loading a 100 GB table was 10% slower with 32 connections than w
 
 @dataclass(frozen=True, slots=True)
 class WorkerPart:
-    """Results of one worker in one trial. Each duration was measured with the clock of a single machine."""
+    """Results of one worker in one trial. A duration was measured with the clock of a single machine."""
 
     number: int
     """1-based number of the worker."""
@@ -21,10 +21,10 @@ class WorkerPart:
     failed: int
     elapsed_s: float
     threads_cpu_share: float
-    """CPU utilisation of the worker's client threads. It is their CPU time divided by the number of threads and by the
+    """CPU utilisation of the worker's client threads: their CPU time divided by the number of threads and by the
     measured time."""
     machine_cpu_share: float | None = None
-    """Fraction of the machine's CPU time that all programs used. None if it is not visible."""
+    """Fraction of the machine's CPU time that all programs used, or None if it is not visible."""
     response_time_p50_s: float | None = None
     response_time_p99_s: float | None = None
     start_s: float = 0.0

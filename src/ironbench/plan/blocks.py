@@ -73,8 +73,8 @@ def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
 
 
 PILOT_S = 30.0
-"""Length of a pilot in seconds. It gives 60 batches of 0.5 s, each of which consists of 5 buckets of 100 ms. MSER-5
-needs 50 batches, and searches the first half of them for the end of the warm-up."""
+"""Length of a pilot in seconds. A pilot of this length has 60 batches of 0.5 s, each of which consists of 5 buckets of
+100 ms. MSER-5 needs 50 batches, and searches the first half of them for the end of the warm-up."""
 
 
 def piloted(setups: Sequence[Setup]) -> list[Setup]:
@@ -95,14 +95,14 @@ def searching(setups: Sequence[Setup]) -> int:
 
 
 OBSERVED_S = 10.0
-"""Maximum length in seconds of a trial with observers. It is long enough for plans and statement times, and short
-compared with the blocks."""
+"""Maximum length in seconds of a trial with observers. The length is sufficient for plans and statement times, and
+short compared with the blocks."""
 
 
 def observed_trials(lab: Lab) -> list[Trial]:
     """Returns the trials with observers that a lab with slices runs after its blocks. There is one for each
-    configuration. Other labs have no such trials. All of these trials have the same block number, so they use the same
-    random numbers.
+    configuration. Other labs have no such trials. These trials have the same block number, so they use the same random
+    numbers.
     """
     if not lab.method.observed:
         return []

@@ -2,9 +2,9 @@
 smallest.
 
 For a paired t interval of n blocks, the minimum detectable effect is the true log ratio that is detected with 90%
-power. It is about (t(1-α/2, n-1) + t(0.9, n-1)) · s / √n, where s is the standard deviation of the log ratio of two
-trials of one block (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, ch. 2; Bloom, Minimum
-Detectable Effects, Evaluation Review 19, 1995). `Detect` functions use the exact noncentral t distribution. They divide
+power. This effect is about (t(1-α/2, n-1) + t(0.9, n-1)) · s / √n, where s is the standard deviation of the log ratio
+of two trials of one block (Cohen, Statistical Power Analysis for the Behavioral Sciences, 1988, ch. 2; Bloom, Minimum
+Detectable Effects, Evaluation Review 19, 1995). `Detect` functions use the exact noncentral t distribution, and divide
 α by the number of comparisons (Holm's first step) and among the interim analyses. The analysis of the results divides α
 in the same way, so the lab can detect the effect that the plan promises.
 
@@ -61,7 +61,7 @@ ASSUMED = PairVariation(
 of two runs varies √2 times as much."""
 
 Detect = Callable[[PairVariation, float, tuple[Stage, ...]], float]
-"""A function that computes the minimum detectable effect at the last analysis, as a relative difference. Its arguments
+"""A function that computes the minimum detectable effect at the last analysis, as a relative difference. The arguments
 are the variation, the trial length in seconds, and the stages."""
 
 
@@ -70,9 +70,9 @@ class LabTimes:
     """The time that the configurations of a lab need, in seconds."""
 
     own_s: tuple[float | None, ...]
-    """Measured time in seconds of one trial of each configuration. None if the budget chooses it."""
+    """Measured time in seconds of one trial of each configuration, or None if the budget chooses this time."""
     around_s: tuple[float, ...]
-    """Seconds that one trial of each configuration takes in addition to the measured time. They are spent on the
+    """Seconds that one trial of each configuration takes in addition to the measured time. This time is spent on the
     warm-up, start, data, checks and stop."""
     once_s: float
     """Seconds for loading data before the first trial."""
@@ -82,15 +82,15 @@ class LabTimes:
     """What `peak_trials` would be without fixed-rate configurations. Above 0 if the lab file declares a rate as a
     percentage of the peak."""
     pilots_s: float = 0.0
-    """Seconds that pilots take before the first block. They determine warm-ups."""
+    """Seconds that pilots take before the first block to determine warm-ups."""
     search_trials: int = 0
-    """Approximate number of search trials before the first block. They search for the best load of each
-    configuration."""
+    """Approximate number of trials before the first block that search for the best load of each configuration."""
     copies_s: float = 0.0
     """Seconds for two kinds of data copies: those made once for the whole lab, and those made before trials that
     determine the peak or a load."""
     rated_around_s: tuple[float, ...] = ()
-    """`around_s` of the fixed-rate configurations. Their trials are as long as those of the first configuration."""
+    """`around_s` of the fixed-rate configurations. Trials of these configurations are as long as those of the first
+    configuration."""
     rated_blocks: int = 0
     """Number of blocks that contain fixed-rate configurations."""
     observed_s: float = 0.0
@@ -263,9 +263,9 @@ def sized_run(
     precise means. Raises InputError if not even one block of the shortest trials fits.
 
     `around_s`: time that a trial of each configuration takes in addition to the measured time. `around`: what messages
-    call this time. `confirmations`: number of confirmation trials. Each is assumed to take the longest of the times in
-    `around_s`. `own_length`: whether the workload determines the trial length. If it does, no shorter length is
-    suggested. The standard deviation of the mean of n trials is that of one trial divided by √n. For one trial, it
+    call this time. `confirmations`: number of confirmation trials, each of which is assumed to take the longest of the
+    times in `around_s`. `own_length`: whether the workload determines the trial length. If it does, no shorter length
+    is suggested. The standard deviation of the mean of n trials is that of one trial divided by √n. For one trial, it
     depends on the trial length as in `PairVariation`.
     """
 
@@ -333,8 +333,8 @@ def next_target(detectable: float) -> float:
 
 
 def lengths(declared_s: float | None, checkpoints_s: Sequence[float | None]) -> tuple[float, ...]:
-    """Returns the trial lengths from which a budget chooses. They are at most the declared length, and long enough for
-    two complete checkpoints."""
+    """Returns the trial lengths from which a budget chooses. These lengths are at most the declared length, and long
+    enough for two complete checkpoints."""
     least = max((CHECKPOINTS * interval for interval in checkpoints_s if interval is not None), default=0.0)
     most = math.inf if declared_s is None else declared_s
     tried = {*LENGTHS_S, *([] if declared_s is None else [declared_s]), least}

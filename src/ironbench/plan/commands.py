@@ -79,7 +79,7 @@ def asks(lab: Lab) -> int:
 
 
 def shared(stack: Sequence[Scope], wanted: Sequence[Scope]) -> int:
-    """Counts the scopes that stay in effect for the next trial. They are at the bottom of both stacks."""
+    """Counts the scopes that stay in effect for the next trial. These scopes are at the bottom of both stacks."""
     same = (have == want for have, want in zip(stack, wanted, strict=False))
     return next((place for place, one in enumerate(same) if not one), min(len(stack), len(wanted)))
 

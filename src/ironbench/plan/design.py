@@ -36,8 +36,8 @@ class DeclaredCell:
     """For each factor, the name of its value."""
     sections: Sections
     added: tuple[tuple[str, CommandsSection], ...] = ()
-    """Commands of factor values, which run in addition to the commands in `sections`. Each entry also contains the
-    factor value, such as `governor=performance`."""
+    """Commands of factor values, which run in addition to the commands in `sections`. An entry also contains the factor
+    value, such as `governor=performance`."""
 
 
 def number_of_cells(declared: DeclaredLab) -> int:
@@ -155,8 +155,8 @@ def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping
 
 
 def _explicit(declared: DeclaredLab) -> Iterator[DeclaredCell]:
-    """Yields the configurations of an explicit design. Each configuration selects values of factors. A factor that it
-    does not mention has its first value. A configuration with a name may also set fields."""
+    """Yields the configurations of an explicit design. A configuration selects values of factors. A factor that it does
+    not mention has its first value. A configuration with a name may also set fields."""
     known = {factor.name: factor for factor in declared.factors}
     for number, table in enumerate(declared.explicit):
         where = f"{declared.file}, cell[{number}]"

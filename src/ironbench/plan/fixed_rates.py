@@ -1,5 +1,5 @@
-"""Adds fixed-rate configurations to a lab. They repeat the lab's configurations at rates that the baseline can sustain,
-so that response times can be compared.
+"""Adds fixed-rate configurations to a lab. These configurations repeat the lab's configurations at rates that the
+baseline can sustain, so that response times can be compared.
 
 In a closed loop with an equal number of clients, the faster system gets more work (`plan.rates`). A lab that varies the
 system and not the load therefore also measures its configurations at 50%, 70% and 90% of the baseline's peak. These
@@ -87,8 +87,8 @@ def in_blocks(blocks: int) -> int:
 
 
 def name_at(cell: str, share: float) -> str:
-    """Returns the name of a fixed-rate configuration, such as `log=memory rate=50%`. It has the same form as if the
-    rate were a factor of the lab."""
+    """Returns the name of a fixed-rate configuration, such as `log=memory rate=50%`. The name has the same form as if
+    the rate were a factor of the lab."""
     return f"{cell} {RATE_FACTOR}={_level(share)}"
 
 

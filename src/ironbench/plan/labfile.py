@@ -23,7 +23,7 @@ from ironbench.plan.vary import VariedFactor
 
 @dataclass(frozen=True, slots=True)
 class DeclaredLab:
-    """The contents of a valid lab file. It is not known yet whether this machine can run the lab."""
+    """The contents of a valid lab file, before ironbench checks whether this machine can run the lab."""
 
     file: str
     """Name of the file as the user typed it. Messages use this name."""
@@ -52,7 +52,7 @@ class DeclaredLab:
 
     @property
     def looks(self) -> int | None:
-        """Number of interim analyses. None if the file does not declare stages."""
+        """Number of interim analyses, or None if the file does not declare stages."""
         stages = self.measure.stages
         return len(stages) if isinstance(stages, list) else stages
 

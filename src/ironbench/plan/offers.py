@@ -59,7 +59,7 @@ class SystemsFile:
 
     question: str
     years: Decimal | None
-    """Period in years over which running costs are added up. None if there are only one-time costs."""
+    """Period in years over which running costs are added up, or None if there are only one-time costs."""
     currency: str
     """Currency of the cost breakdowns. If empty, they use the currency of the prices."""
     unit: str

@@ -16,7 +16,7 @@ from ironbench.errors import InputError
 from ironbench.model.system import Cell, Load, Setup
 
 PEAK_TRIALS = 3
-"""Number of trials of the baseline before the first block. Their median throughput is the peak."""
+"""Number of trials of the baseline before the first block. The peak is the median throughput of these trials."""
 SHARES = (0.5, 0.7, 0.9)
 """Default fractions of the peak throughput: a light load, a busy system, and a load near the limit."""
 
@@ -45,8 +45,8 @@ _SHARE = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*%(\s*of\s+(the\s+)?peak)?\s*")
 
 
 def read(subject: str, asked: float | str | None, numbers: bool = True) -> tuple[float | None, float | None]:
-    """Reads `500`, `"70%"` or `"70% of peak"`. Returns a pair of the rate and the fraction of the peak. One of the two
-    is None. Raises InputError.
+    """Reads `500`, `"70%"` or `"70% of peak"`. Returns a pair of the rate and the fraction of the peak, one of which is
+    None. Raises InputError.
 
     `numbers`: whether an absolute rate is permitted.
     """

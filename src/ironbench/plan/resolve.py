@@ -289,7 +289,7 @@ def counts(field: str, subject: str, text: str) -> tuple[int, ...]:
 
 
 def cpus(subject: str, text: str, available: Iterable[int] | None) -> tuple[int, ...]:
-    """Parses a CPU list in the format of taskset: `0`, `0,2`, `0-3`. Raises InputError. `available`: permitted CPUs.
+    """Parses a CPU list in the format of taskset: `0`, `0,2`, `0-3`. Raises InputError. `available`: permitted CPUs, or
     None if the CPUs are those of another machine, which are checked later."""
     known = set(range(_MOST_CPUS) if available is None else available)
     cpus: set[int] = set()

@@ -94,8 +94,8 @@ def _refuse(where: str, cause: str, hint: str) -> None:
 
 
 def runs(declared: DeclaredLab) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yields the name and the factor values of every run. Each run is followed by its mirror image. The first run is
-    the baseline."""
+    """Yields the name and the factor values of every run. The mirror image of a run follows it. The first run is the
+    baseline."""
     from ironbench.stats import screening
 
     factors = declared.factors

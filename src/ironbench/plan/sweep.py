@@ -1,5 +1,5 @@
-"""Plans the trials of `ironbench run`. They are repeats of one or more numbers of clients in random order, or the start
-of a search for the best number of clients or rate (`--clients auto`, `--rate auto:LOW-HIGH`, `--limit`).
+"""Plans the trials of `ironbench run`: repeats of one or more numbers of clients in random order, or the start of a
+search for the best number of clients or rate (`--clients auto`, `--rate auto:LOW-HIGH`, `--limit`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def new_series() -> str:
 
 
 def plan(system: System, choice: Choice, cells: Sequence[Cell], repeats: int = 1, search: Search | None = None) -> Plan:
-    """Plans every configuration once per block. Each block has a random order, so that drift favours no configuration.
+    """Plans every configuration once per block, in random order, so that drift favours no configuration.
 
     For a search, `cells` are the two ends of the range, and the search adds other configurations as necessary.
     """

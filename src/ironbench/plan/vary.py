@@ -1,4 +1,4 @@
-"""Reads [vary], which declares factors and their values. Each value sets one or more fields."""
+"""Reads [vary], which declares factors and their values. A value sets one or more fields."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ these interim analyses together. Each night spends `CHANCE / NIGHTS` (Lan and De
 rate, because a series has no planned end). Only pairs of intervals that end with the new point are tested, because
 earlier nights have tested the others. Pairs are nearly independent only if their lengths differ by about a factor of 2,
 so the chance of a night is divided by log2 of the number of points. A difference divided by its standard error is
-compared with the quantile of Student's t for the resulting chance. Of the two variances, only the variance between
-points is estimated from the series, and the degrees of freedom account for this (Satterthwaite, Biometrics Bulletin 2,
+compared with the quantile of Student's t for the resulting chance. Only one of the two variances, the variance between
+points, is estimated from the series, and the degrees of freedom account for this (Satterthwaite, Biometrics Bulletin 2,
 1946).
 
 Adjacent nights are correlated, because the effects of other load, room temperature and caches last longer than a night.
@@ -54,7 +54,7 @@ chance again."""
 
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
-    """Result of a simulation of series without a change. Each series was analysed after each of `NIGHTS` nights."""
+    """Result of a simulation of series without a change. Every series was analysed after each of `NIGHTS` nights."""
 
     correlation: float
     """Correlation of neighbouring nights."""
@@ -106,7 +106,7 @@ _MOST_ALIKE = 0.6
 """Maximum correlation of neighbouring points. With a higher correlation, a change cannot be distinguished from a
 drift."""
 _SUPPOSED = 3.3
-"""A difference of at least this many standard errors may be a change. It then does not count as variance between
+"""A difference of at least this many standard errors may be a change, and then does not count as variance between
 points."""
 
 Values = np.ndarray[Any, np.dtype[np.float64]]
@@ -140,14 +140,14 @@ class Changes:
     """Standard deviation between points that the points' own variances do not explain."""
     detectable: float | None = None
     """Minimum detectable change of the mean. Three points after a change of this size, the change is found in 9 of 10
-    series. None if there are too few points."""
+    series. The value is None if there are too few points."""
     correlation: float = 0.0
     """Estimated correlation of neighbouring points. 0 if neighbours are not more similar than other points."""
 
 
 def changes(values: Sequence[float], own_variances: Sequence[float], chance: float = CHANCE) -> Changes:
-    """Analyses points in order of time. `own_variances`: the variance of each value, estimated from its repeats. It
-    must be above 0."""
+    """Analyses points in order of time. `own_variances`: the variance of each value, estimated from its repeats.
+    Variances must be above 0."""
     x, own = np.asarray(values, dtype=float), np.asarray(own_variances, dtype=float)
     if len(x) < LEAST:
         return Changes((), (), unconfirmed=False, between=0.0)
@@ -215,23 +215,23 @@ def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dty
 
 
 def _between(x: Values, own: Values) -> float:
-    """Returns the variance between points, without the points' own variance. It is estimated from differences of
-    neighbours, so the mean need not be known."""
+    """Returns the variance between points, without the points' own variance. The variance is estimated from differences
+    of neighbours, so the mean need not be known."""
     return max(_shown(x, own, 1), 0.0)
 
 
 def _shown(x: Values, own: Values, apart: int) -> float:
-    """Estimates the variance between points from differences of points that are `apart` points apart. It is half of the
-    mean squared difference (von Neumann, Annals of Mathematical Statistics 12, 1941), minus the points' own variance.
-    The largest differences are excluded, because changes and spikes cause them."""
+    """Estimates the variance between points from differences of points that are `apart` points apart. The estimate is
+    half of the mean squared difference (von Neumann, Annals of Mathematical Statistics 12, 1941), minus the points' own
+    variance. The largest differences are excluded, because changes and spikes cause them."""
     squared = np.sort((x[apart:] - x[:-apart]) ** 2 / 2)
     kept = squared[: len(squared) - math.ceil(_TRIMMED * len(squared))]
     return float(kept.mean()) / _TRIMMED_MEAN - float(own.mean())
 
 
 def _left(x: Values, own: Values, places: Sequence[int]) -> float:
-    """Returns the variance between points, without the points' own variance. It is computed around the means of the
-    segments that start at `places`."""
+    """Returns the variance between points, without the points' own variance. The variance is computed around the means
+    of the segments that start at `places`."""
     ends = [0, *places, len(x)]
     off = [x[a:b] - np.average(x[a:b], weights=1 / own[a:b]) for a, b in itertools.pairwise(ends)]
     freedom = max(1, len(x) - len(off))

@@ -10,8 +10,8 @@ and are applied to t with the degrees of freedom of each analysis (Jennison and 
 
 Comparisons: Holm's method divides the level among them (Scandinavian Journal of Statistics 6, 1979).
 
-Profiles: One comparison contains many measurements, such as the times of functions. Their false discovery rate is
-limited (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995).
+Profiles: One comparison contains many measurements, such as the times of functions. The false discovery rate of these
+measurements is limited (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995).
 """
 
 from __future__ import annotations
@@ -102,10 +102,10 @@ def _density_if_continued(
 
 def divisors(ps: Sequence[float], level: Callable[[int, int], float]) -> tuple[int, ...]:
     """Returns Holm's divisor of the level for each p value, in the given order. In ascending order of p, the divisors
-    are m, m - 1, and so on, up to the first comparison that is not significant. All later comparisons have the same
-    divisor as this comparison. With these levels, the confidence interval of a comparison excludes 1 if and only if
-    Holm's method rejects the hypothesis. `level(place, divisor)`: nominal level of a comparison if the chance of a
-    false alarm is divided by `divisor`.
+    are m, m - 1, and so on, up to the first comparison that is not significant. Later comparisons have the same divisor
+    as this comparison. With these levels, the confidence interval of a comparison excludes 1 if and only if Holm's
+    method rejects the hypothesis. `level(place, divisor)`: nominal level of a comparison if the chance of a false alarm
+    is divided by `divisor`.
     """
     results = [0] * len(ps)
     divisor, going = len(ps), True

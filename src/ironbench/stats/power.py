@@ -89,8 +89,8 @@ def detectable(spread: float, blocks: int, level: float, seen: int | None = None
     power. Returns None for fewer than two blocks or level 0.
 
     `spread` is the standard deviation of log ratios in `seen` blocks (default: `blocks`). The result d applies to both
-    directions. It is computed for the ratio 1 + d, and the ratio 1 - d is easier to detect, because its logarithm is
-    further from 0.
+    directions. The value is computed for the ratio 1 + d, and the ratio 1 - d is easier to detect, because its
+    logarithm is further from 0.
     """
     known = blocks if seen is None else seen
     if blocks < 2 or known < 2 or not 0 < level < 1:

@@ -39,8 +39,8 @@ class PairedRatios:
 
     @property
     def error(self) -> float:
-        """Standard error of `mean`. It is at least the error that uniform rounding would cause (variance w²/12 of each
-        value)."""
+        """Standard error of `mean`, which is at least the error that uniform rounding would cause (variance w²/12 of
+        each value)."""
         return max(self.spread, self.resolution / math.sqrt(6)) / math.sqrt(self.blocks)
 
     def interval(self, level: float) -> tuple[float, float]:

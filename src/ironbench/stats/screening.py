@@ -4,8 +4,8 @@ Design: an orthogonal Hadamard matrix, constructed by doubling (Sylvester) or fr
 Mathematics and Physics 12, 1933), as in the designs of Plackett and Burman (Biometrika 33, 1946). Each run is followed
 by its mirror image, in which every factor has its other level (fold-over: Box and Wilson, Journal of the Royal
 Statistical Society B 13, 1951). Two-factor interactions are equal in both runs and cancel in the difference of a pair,
-so the design has resolution IV. It needs at least as many pairs as factors, which is the minimum for this resolution
-(Webb, Technometrics 10, 1968).
+so the design has resolution IV. The design needs at least as many pairs as factors, which is the minimum for this
+resolution (Webb, Technometrics 10, 1968).
 
 Effects: least squares on the log differences of the pairs. Drift of the machine between pairs does not affect these
 differences. The error is estimated from repeats of the same pair in other blocks. No effects are assumed to be zero to
@@ -29,8 +29,8 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EffectEstimate:
-    """Effect of one factor. It is the logarithm of a ratio, in which the result at the factor's second level is divided
-    by the result at its first level."""
+    """Effect of one factor: the logarithm of a ratio, in which the result at the factor's second level is divided by
+    the result at its first level."""
 
     effect: float
     error: float
@@ -117,14 +117,14 @@ class InteractionTest:
     """Result of the test whether factors interact."""
 
     p: float
-    """P value of the hypothesis that there is no interaction. It is from an F test, which compares the variation of
-    pair means between pairs with the variation between blocks."""
+    """P value of the hypothesis that there is no interaction. The P value is from an F test, which compares the
+    variation of pair means between pairs with the variation between blocks."""
     strongest: tuple[tuple[int, int], ...]
     """Pairs of factors that may have the strongest interaction. The design cannot distinguish between these pairs."""
     ratios: tuple[float, ...]
-    """One ratio for each of these pairs, computed as if this pair alone caused the interaction. It is the joint effect
-    of both factors at their last level, divided by the product of their separate effects. A value below 1 means that
-    the joint effect is smaller than the product of the separate effects."""
+    """For each of these pairs, a ratio that is computed as if only this pair caused the interaction. The ratio is the
+    joint effect of both factors at their last level, divided by the product of their separate effects. A value below 1
+    means that the joint effect is smaller than the product of the separate effects."""
 
 
 def interplay(signs: Matrix, means: Matrix) -> InteractionTest | None:

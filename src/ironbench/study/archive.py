@@ -15,7 +15,7 @@ from ironbench.model.workers import WorkerPart
 
 T = TypeVar("T")
 Columns = Mapping[str, Any]
-"""For each column name, the array of values. All arrays have the same length."""
+"""For each column name, the array of values. The arrays have the same length."""
 
 
 class Archive(Protocol):

@@ -54,8 +54,7 @@ def balance(
 ) -> tuple[SizingRatio, ...]:
     """Returns the sizing ratios of one configuration's trials, as medians over the trials.
 
-    `machine` and `engine` contain the facts of the configuration's fingerprints. They are empty if the facts are
-    unknown.
+    `machine` and `engine` contain the facts of the configuration's fingerprints, or are empty if the facts are unknown.
     """
     cores, core_note = _cores(records[0], machine)
     data = _metric(records, "data_bytes")
@@ -119,8 +118,8 @@ def _cache_bytes(record: Record, engine: Mapping[str, Any]) -> int | None:
 class _Device:
     roles: tuple[str, ...]
     counted: tuple[str, ...]
-    """One role for each partition of the device. The kernel counts the I/O of each partition separately, so the I/O of
-    the device is the sum over these roles."""
+    """Roles of the device, one for each partition. The kernel counts the I/O of each partition separately, so the I/O
+    of the device is the sum over these roles."""
     called: str = ""
     """Name of the device. Empty if only its roles are known."""
 
@@ -202,8 +201,8 @@ def _counters(record: Record, role: str) -> dict[str, float]:
 
 
 def _alike(a: dict[str, float], b: dict[str, float]) -> bool:
-    """Returns whether two sets of counters belong to the same device. They were read at slightly different times, so
-    they may differ slightly. Returns False for an idle device."""
+    """Returns whether two sets of counters belong to the same device. Slight differences are permitted, because the two
+    sets were read at slightly different times. Returns False for an idle device."""
     return a.keys() == b.keys() and any(a.values()) and all(isclose(a[name], b[name], rel_tol=ONE_DEVICE) for name in a)
 
 

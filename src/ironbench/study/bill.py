@@ -1,5 +1,5 @@
 """Computes the cost breakdown of an offer from a price sheet. The rules of each price determine the number of units.
-All amounts are in one currency.
+The amounts are in one currency.
 """
 
 from __future__ import annotations

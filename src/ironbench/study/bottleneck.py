@@ -5,8 +5,8 @@ a core, a page, the WAL, a lock or the client program. The mean number of client
 is the time per transaction spent in this part (Little, Operations Research 9(3), 1961). Suppose that a part with a
 share s of the time is removed, and that everything else takes as long as before. Throughput is then 1 / (1 − s) times
 as high (Amdahl, AFIPS 1967). This is an estimate, not a bound. The gain is smaller if the queue moves to another
-resource. It is larger if the part also causes waits that disappear with it, for example waits for locks that a backend
-holds during this part. `Gain` contains the estimate with its bounds; `ceiling` measures the gain.
+resource. The gain is larger if the part also causes waits that disappear with it, for example waits for locks that a
+backend holds during this part. `Gain` contains the estimate with its bounds; `ceiling` measures the gain.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class LimitingResource:
     share: float
     gain: Gain | None
     """Estimate of the throughput if the resource took no time. For `CONCURRENCY`, estimate of the throughput with
-    enough clients for all cores. None if there is no estimate."""
+    enough clients for all cores. The value is None if there is no estimate."""
     note: Note
     """Names the limit and the evidence for it. The report adds the estimated gain."""
     taken: float = 0.0
@@ -122,8 +122,8 @@ class TimeSpent:
     trials: int
     """Number of trials that the breakdown averages."""
     observed: int
-    """Number of usable trials in which backends were observed. It is larger than `trials` if the comparisons of the
-    configuration do not use all blocks."""
+    """Number of usable trials in which backends were observed. This number is larger than `trials` if the comparisons
+    of the configuration do not use all blocks."""
     total_s: float
     """Client seconds per transaction, including think time. In an open loop, this is the service time."""
     parts: tuple[Part, ...]
@@ -176,7 +176,7 @@ def observed_trials(records: Sequence[Record]) -> tuple[list[Record], list[Recor
     """Returns the comparable trials whose backends were observed, and the observed trials that are left out.
 
     If a backend exits during a trial, the kernel's counters of CPU time and CPU scheduling waits may be lost. Such a
-    trial would count the wait for a core as CPU time. It is therefore left out if other trials have the counters.
+    trial would count the wait for a core as CPU time, and is therefore left out if other trials have the counters.
     """
     seen = [one for one in records if one.status.comparable and one.metrics.get("throughput") and _shares(one)]
     whole = [one for one in seen if _counted(one)]
@@ -211,7 +211,7 @@ def _by_part(record: Record, metric: str) -> dict[str, float]:
 
 
 def _part(name: str, records: Sequence[Record], totals: Sequence[float]) -> Part | None:
-    """Computes one part of the breakdown. Its share is relative to the mean total time of the trials. The seconds of
+    """Computes one part of the breakdown. The share is relative to the mean total time of the trials. The seconds of
     two configurations can therefore be subtracted."""
     whole = sum(totals)
     weights = [one / whole for one in totals] if whole else [1 / len(totals)] * len(totals)
@@ -238,8 +238,8 @@ def _spread(share: float, values: Sequence[float], weights: Sequence[float]) -> 
 
 
 def _means(records: Sequence[Record], metric: str) -> dict[str, float]:
-    """Returns the mean of each fraction of the lock waits over the trials. The largest fraction is first. Each trial is
-    weighted by its lock waits."""
+    """Returns the mean of each fraction of the lock waits over the trials. The largest fraction is first. Trials are
+    weighted by their lock waits."""
     weights = [(record, _shares(record).get(LOCKS, 0.0)) for record in records]
     weights = [(record, weight) for record, weight in weights if _by_part(record, metric) and weight > 0]
     whole = sum(weight for _, weight in weights)
@@ -362,8 +362,8 @@ def _chain(roots: Mapping[str, float], tables: Mapping[str, float], waits: Mappi
 
 
 def _cores(parts: Mapping[str, Part], records: Sequence[Record]) -> Note:
-    """Returns a note that describes the CPU as the limit. It recommends more cores only if other programs did not use
-    the existing cores."""
+    """Returns a note that describes the CPU as the limit. The note recommends more cores only if other programs did not
+    use the existing cores."""
     queue = parts[RUN_QUEUE].share if RUN_QUEUE in parts else 0.0
     computing = parts[CPU].share if CPU in parts else 0.0
     if not all(_counted(record) for record in records):

@@ -1,6 +1,6 @@
-"""Call trees of profiled trials. They show how much time of a transaction each function took on each path of callers. A
-path begins with an area, which tells who spent the time (`model.profile.ENGINE`, `CLIENT`) and how (`CPU`, `BLOCKED`,
-`CPU_QUEUE`). The functions follow, with the outermost caller first.
+"""Call trees of profiled trials. A call tree shows how much time of a transaction each function took on each path of
+callers. A path begins with an area, which tells who spent the time (`model.profile.ENGINE`, `CLIENT`) and how (`CPU`,
+`BLOCKED`, `CPU_QUEUE`). The functions follow, with the outermost caller first.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class CallTree:
     areas: tuple[int, ...]
     """For each node, the index of its area."""
     own: Measured
-    """Time in the function itself. It includes the time of callees that are too small to be nodes."""
+    """Time in the function itself, and in callees that are too small to be nodes."""
     total: Measured
     """Time in the function and in everything that it calls."""
 

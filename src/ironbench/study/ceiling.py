@@ -59,12 +59,12 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What is known about the configuration with which a zero-latency configuration is compared."""
+    """Facts about the configuration with which a zero-latency configuration is compared."""
 
     spent: TimeSpent | None = None
     reads: float | None = None
-    """Number of device reads per transaction. Only files with tables and indexes count. None if reads were not
-    counted."""
+    """Number of device reads per transaction. Only files with tables and indexes count. The value is None if reads were
+    not counted."""
     reads_s: float | None = None
     """Device time of these reads, in seconds per transaction."""
 
@@ -94,10 +94,10 @@ class Ceiling:
     high: float
     verdict: Verdict
     holds_back: bool | None
-    """Whether the parts cost more time than the lab's margin. None if this is inconclusive."""
+    """Whether the parts cost more time than the lab's margin, or None if this is inconclusive."""
     finding: Finding
     seen: tuple[str, ...]
-    """Those of the parts that took time in the baseline. If the baseline's time was not observed, all of the parts."""
+    """The parts that took time in the baseline. If the baseline's time was not observed, all of the parts."""
     shares: Mapping[str, float]
     """For each part, its share of the baseline's time per transaction. Empty if the time was not observed."""
     cached_reads: float | None = None
@@ -266,7 +266,7 @@ def _seen(part: str, spent: TimeSpent, cached: bool) -> bool:
 
 
 def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory: bool, taken: bool) -> Verdict:
-    """Returns the verdict. It follows from the finding's conclusion, which accounts for blocks, interim analyses and
+    """Returns the verdict according to the finding's conclusion, which accounts for blocks, interim analyses and
     multiple comparisons."""
     margin = 1 + finding.margin
     told = finding.blocks >= LEAST_BLOCKS and not finding.barred and not finding.changed

@@ -27,9 +27,10 @@ class StatementChange:
     share: float
     """Size of this change as a fraction of the total size of all changes."""
     ratio: QueryRatio | None
-    """Mean time as a multiple of the mean time in the first configuration. None if one side lacks the statement."""
+    """Mean time as a multiple of the mean time in the first configuration. The value is None if one side lacks the
+    statement."""
     plan: Note | None
-    """How the plan differs. None if it does not differ or is not known."""
+    """How the plan differs, or None if the plan does not differ or is not known."""
 
     @property
     def delta_s(self) -> float:

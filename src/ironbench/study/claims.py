@@ -112,7 +112,7 @@ def _against_limit(claim: Claim, enough: Sequence[Record], level: float) -> Judg
 
 
 def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> JudgedClaim:
-    """Judges a target rate. Each trial either sustained the rate or not, so no confidence interval is needed."""
+    """Judges a target rate. A trial either sustained the rate or not, so no confidence interval is needed."""
     kept = sum(record.kept_rate is not False for record in records)
     asked = records[0].cell.load.rate or claim.low or 0.0
     seen = (note("rate-sustained", trials=kept, of=len(records), rate=asked),)
@@ -124,9 +124,9 @@ def _sustained(claim: Claim, records: Sequence[Record], _level: float) -> Judged
 def interval_over_trials(metric: str, records: Sequence[Record], level: float) -> tuple[float, float] | None:
     """Returns the confidence interval of the metric over trials. Returns None if `level` is 0.
 
-    Uses Student's t on logarithms, because rates and times are positive and skewed. A failure rate may be 0. Its
-    interval is therefore extended to contain the score interval of all transactions together (Wilson 1927). Histograms
-    have a resolution of 0.1%, so the interval of a time is at least ±0.1%.
+    Uses Student's t on logarithms, because rates and times are positive and skewed. A failure rate may be 0. The
+    interval of a failure rate is therefore extended to contain the score interval of all transactions together (Wilson
+    1927). Histograms have a resolution of 0.1%, so the interval of a time is at least ±0.1%.
     """
     if not level:
         return None

@@ -1,4 +1,4 @@
-"""Identifies the same SQL command in the scripts of two systems. Their script files may be different versions of one
+"""Identifies the same SQL command in the scripts of two systems. The script files may be different versions of one
 script.
 """
 

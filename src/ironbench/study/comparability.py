@@ -28,8 +28,7 @@ _OWN_NOTE = ("load.rate",)
 
 def unlike(a: Sequence[Record], b: Sequence[Record], rates_vary: bool = False) -> tuple[Note, ...]:
     """Lists differences between A and B that may explain their ratio. Facts that a comparison varies on purpose are
-    left out. `rates_vary`: whether target rates also differ on purpose. They do, for example, between the points of a
-    search.
+    left out. `rates_vary`: whether target rates also differ on purpose, for example between the points of a search.
     """
     if not a or not b:
         return ()
@@ -230,7 +229,7 @@ def flagged(records: Sequence[Record]) -> tuple[Note, ...]:
 
 
 def causes(suspect: Sequence[Record]) -> list[Note]:
-    """Lists why trials are flagged. Each cause is listed once, with the range of its values. The most frequent cause is
+    """Lists the causes for which trials are flagged, with the range of values of each cause. The most frequent cause is
     first."""
     each = (record.flags or record.causes for record in suspect)
     return [one for one, _ in sorted(_merged(each), key=lambda known: -known[1])]
@@ -263,8 +262,8 @@ class Disturbance:
     trials: int
     of: int
     most: tuple[Configuration, int, int] | None = None
-    """The most affected configuration, its number of disturbed trials, and its number of trials. None if all
-    configurations were affected about equally."""
+    """The most affected configuration, its number of disturbed trials, and its number of trials. The value is None if
+    all configurations were affected about equally."""
     least: tuple[Configuration, int, int] | None = None
     """The least affected configuration, in the same form."""
 

@@ -36,7 +36,7 @@ class MeanRatio(GroupRatio):
     are not paired."""
 
     centres: tuple[float, float]
-    """Geometric means of A and B. Their quotient is the ratio."""
+    """Geometric means of A and B, whose quotient is the ratio."""
     trials: tuple[int, int]
     single_run: bool = False
     """Whether A or B has only a single run. The interval is then computed from trials, so it does not include the
@@ -45,7 +45,7 @@ class MeanRatio(GroupRatio):
 
 @dataclass(frozen=True, slots=True)
 class ComparedMetric:
-    """One metric of A and B under one load."""
+    """Comparison of one metric of A and B under one load."""
 
     metric: str
     better: str
@@ -53,19 +53,19 @@ class ComparedMetric:
     a: Summary
     b: Summary
     no_ratio: Note | None = None
-    """Reason why no ratio is shown (`ironbench.study.rate`). None if a ratio is shown."""
+    """Reason why no ratio is shown (`ironbench.study.rate`), or None if a ratio is shown."""
     means: MeanRatio | None = None
-    """The ratio with its confidence interval. None if a value is not positive."""
+    """The ratio with its confidence interval, or None if a value is not positive."""
 
     @property
     def ratio(self) -> float | None:
-        """B as a multiple of A. None if a value is not positive, or if `no_ratio` or `points` is set."""
+        """B as a multiple of A, or None if a value is not positive, or if `no_ratio` or `points` is set."""
         return None if self.no_ratio or self.points is not None or self.means is None else self.means.ratio
 
     @property
     def difference(self) -> Note:
-        """A note on whether the trials show a difference, and if not, why. They show a difference if the ranges of the
-        repeats do not overlap and the confidence interval of the ratio excludes 1.
+        """A note on whether the trials show a difference, and if not, why. The trials show a difference if the ranges
+        of the repeats do not overlap and the confidence interval of the ratio excludes 1.
         """
         if 1 in (self.a.n, self.b.n):
             return note("no-difference-one-trial", both=self.a.n == self.b.n, first=self.a.n == 1)
@@ -81,7 +81,7 @@ class ComparedMetric:
 
     @property
     def extremes(self) -> tuple[float, float] | None:
-        """The smallest and the largest ratio between a repeat of B and a repeat of A. None if a value is not
+        """The smallest and the largest ratio between a repeat of B and a repeat of A, or None if a value is not
         positive."""
         low, high = ratio(self.a.high, self.b.low), ratio(self.a.low, self.b.high)
         return None if low is None or high is None else (low, high)
@@ -100,7 +100,7 @@ class ComparedMetric:
 
     @property
     def improves(self) -> bool | None:
-        """Whether B's centre is better than A's. None if the metric has no better direction or did not change."""
+        """Whether B's centre is better than A's, or None if the metric has no better direction or did not change."""
         if self.no_ratio or self.better == "neither" or self.a.centre == self.b.centre:
             return None
         more = self.ratio > 1 if self.ratio is not None else self.b.centre > self.a.centre
@@ -127,9 +127,9 @@ class SystemComparison:
     loads: tuple[Load, Load]
     """Load of A and load of B at the peak or target rate, each from one trial."""
     rates: tuple[Rate | None, Rate | None]
-    """Target rates of A and B, and whether they were sustained. None for a closed loop."""
+    """Target rates of A and B, and whether they were sustained. A rate is None for a closed loop."""
     peaks: ConfigurationComparison | None
-    """Comparison of A at its peak or target rate with B at its peak or target rate. None if a side has no
+    """Comparison of A at its peak or target rate with B at its peak or target rate. The value is None if a side has no
     throughput."""
     peak_basis: tuple[Note, Note]
     cells: tuple[ConfigurationComparison, ...]
@@ -144,8 +144,8 @@ class SystemComparison:
     """Statements that must accompany these results wherever they are shown, for example because of a benchmark's
     fair-use rules."""
     clients: int | None = None
-    """The number of clients, if both sides were measured with this number only. None if a side has a peak among several
-    numbers."""
+    """The number of clients, if both sides were measured with this number only. The value is None if a side has a peak
+    among several numbers."""
     trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
     """Usable trials at the peak or target rate. `peaks` is based on these trials."""
     leading: tuple[str, ...] = LEADING

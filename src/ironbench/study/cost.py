@@ -45,13 +45,13 @@ class SystemCost:
 
     name: str
     bill: CostBreakdown | None
-    """Cost breakdown of the system. None if no prices were given."""
+    """Cost breakdown of the system, or None if no prices were given."""
     cores: int | None
     score: CostRange | None
     """The workload's score at the peak that was measured, or the score in the systems file.
 
-    None if there is a target. A target requires an open loop, in which the requested rate determines throughput, so
-    throughput does not measure the system.
+    The value is None if there is a target. A target requires an open loop, in which the requested rate determines
+    throughput, so throughput does not measure the system.
     """
     estimate: bool
     """Whether the score is an estimate."""
@@ -59,7 +59,7 @@ class SystemCost:
     """Source of the score."""
     target: Attained | None = None
     basis: Note | None = None
-    """Description of the trials from which the score was computed. None if there is a target."""
+    """Description of the trials from which the score was computed, or None if there is a target."""
     runs: int = 0
     """Number of runs from which the score was computed. 0 for a score from the systems file."""
     trials: int = 0
@@ -299,7 +299,8 @@ def _performance(
 
 
 def _of_other_hardware(name: str, target: Target | None) -> _Performance:
-    """Returns the result for a system whose records are from different hardware. Its performance is unknown."""
+    """Returns the result for a system whose records are from different hardware. The performance of this system is
+    unknown."""
     if target is None:
         return _Performance(None)
     return _Performance(None, target=Attained(name, None, False, note("target-of-other-hardware")))

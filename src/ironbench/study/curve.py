@@ -109,12 +109,12 @@ class ThroughputCurve:
 
     @property
     def peak(self) -> Peak | None:
-        """The peak. None for an open loop."""
+        """The peak, or None for an open loop."""
         return self.main if isinstance(self.main, Peak) else None
 
     @property
     def rate(self) -> Rate | None:
-        """The main rate. None for a closed loop."""
+        """The main rate, or None for a closed loop."""
         return self.main if isinstance(self.main, Rate) else None
 
 
@@ -351,7 +351,7 @@ class LittlesLaw:
 
     clients: int
     expected: float
-    """Number of clients that the law predicts. It is throughput × (mean response time + think time), corrected for the
+    """Number of clients that the law predicts: throughput × (mean response time + think time), corrected for the
     window's edges and for reconnects."""
 
     @property

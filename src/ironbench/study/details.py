@@ -22,14 +22,14 @@ class TrialDetails:
     """Details of the trials of each configuration or system. Fields are empty if they were not measured."""
 
     queries: Queries | None
-    """Times of single queries. None if the work does not consist of queries."""
+    """Times of single queries, or None if the work does not consist of queries."""
     against: tuple[ContraryQuery, ...]
-    """Queries whose time changed in the opposite direction to most queries. Each has a note on how its plans differ."""
+    """Queries whose time changed in the opposite direction to most queries, with notes on how their plans differ."""
     role_latencies: tuple[RoleLatency, ...]
     """I/O latency by role. Empty if no device was emulated."""
     read_costs: tuple[ReadCost, ...]
-    """CPU time per read on real devices. It can only be computed if one configuration reads data from its device that
-    another configuration has cached."""
+    """CPU time per read on real devices. This time can only be computed if one configuration reads data from its device
+    that another configuration has cached."""
     timed: tuple[StatementTimings, ...]
     """Times of commands in scripts."""
     workers: tuple[Workers, ...]

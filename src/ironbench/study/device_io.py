@@ -1,5 +1,5 @@
-"""Facts about devices. They are: which device stores the files of a role, the distributions of latencies and sizes for
-each role, mean latencies, and CPU time per read.
+"""Facts about devices: which device stores the files of a role, the distributions of latencies and sizes for each role,
+mean latencies, and CPU time per read.
 """
 
 from __future__ import annotations
@@ -147,8 +147,8 @@ class RoleLatency:
     mean_s: Summary
     """Mean latency in the block layer, which includes time in the kernel's queue."""
     p99_s: Summary | None
-    """99th percentile of the latency. The device's process measures it from the receipt of the I/O. None for a
-    zero-latency device."""
+    """99th percentile of the latency. The device's process measures it from the receipt of the I/O. The value is None
+    for a zero-latency device."""
     per_s: Summary
     size_bytes: Summary | None
 
@@ -172,8 +172,8 @@ def role_latencies(groups: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Role
 
 def _apart(record: Record, role: str, quantile: str) -> bool:
     """Returns whether the role has a separate partition on an emulated device. Engines that store WAL and data together
-    have one partition for both. If the device was mounted by hand, its partitions are unknown. It is then assumed to
-    store data. Such a device is recognised by its percentile metric, which real devices do not have.
+    have one partition for both. If the device was mounted by hand, its partitions are unknown, and the device is
+    assumed to store data. Such a device is recognised by its percentile metric, which real devices do not have.
     """
     partitions = {one.role for device in record.system.layout.devices for one in device.partitions}
     return role in partitions or (role == "data" and quantile in record.metrics)
@@ -223,10 +223,10 @@ class ReadCost:
     reads: Summary
     size_bytes: Summary
     engine_s: Summary
-    """CPU time of the engine's processes per read. It is positive in every pair and in its confidence interval."""
+    """CPU time of the engine's processes per read, which is positive in every pair and in its confidence interval."""
     whole_s: Summary | None
-    """CPU time per read including kernel threads, interrupts and other programs. None if not measured, or if the
-    difference is larger than reads can explain.
+    """CPU time per read including kernel threads, interrupts and other programs. The value is None if not measured, or
+    if the difference is larger than reads can explain.
     """
 
 
@@ -279,8 +279,8 @@ def _by_block(records: Sequence[Record]) -> dict[int, _Used]:
 
 
 def _other_s(record: Record) -> float | None:
-    """Returns the CPU seconds of the kernel and unknown programs. They are computed from fractions of CPU time by
-    comparison with the engine, whose fraction and CPU seconds are both known. Returns None if they are unknown."""
+    """Returns the CPU seconds of the kernel and unknown programs. These seconds are computed from fractions of CPU time
+    by comparison with the engine, whose fraction and CPU seconds are both known. Returns None if they are unknown."""
     if record.budget.server <= 0:
         return None
     return (record.budget.other + record.budget.kernel) / record.budget.server * record.metrics["engine_cpu_s"]

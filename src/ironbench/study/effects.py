@@ -22,8 +22,8 @@ from ironbench.study.subjects import (
 
 
 def effects_of(lab: Lab, findings: Sequence[Finding], records: Sequence[Record]) -> list[Effect]:
-    """Returns the effects of findings. Findings with verdicts come before findings without. Each of these two groups is
-    in the order of the lab's comparisons."""
+    """Returns the effects of findings. Findings with verdicts come before findings without. Both groups are in the
+    order of the lab's comparisons."""
     order = {pair: place for place, pair in enumerate(lab.comparisons)}
     pairs = list(dict.fromkeys([*lab.comparisons, *((finding.cell, finding.baseline) for finding in findings)]))
     names = contrasts(lab, pairs)

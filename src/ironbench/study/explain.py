@@ -2,8 +2,8 @@
 
 The levels are throughput, response time, scripts and commands, the parts of a transaction's time, I/O, plans, and
 configuration. Other modules compute the levels (`shares`, `statements`, `queries`, `inside`, `differences`); this
-module combines them. All ratios and confidence intervals of measured values are computed in the same way. If both sides
-are configurations of one lab, trials are paired by block (`stats.ratio.paired`). Otherwise, the interval is Welch's
+module combines them. Ratios and confidence intervals of measured values are computed in the same way. If both sides are
+configurations of one lab, trials are paired by block (`stats.ratio.paired`). Otherwise, the interval is Welch's
 interval of the runs (`study.compare.mean_ratio`). As in findings, a block of a lab is used only if both sides have a
 usable trial in it (`study.comparability.complete_blocks`). These ratios are not verdicts.
 """
@@ -42,7 +42,7 @@ _PER_TRANSACTION = (
     *("device_reads_per_s", "device_read_bytes_per_s", "device_writes_per_s", "device_write_bytes_per_s"),
     *("device_flushes_per_s", "engine_reads_per_s", "engine_writes_per_s"),
 )
-"""Metrics of I/O per second. They are divided by throughput, because more transactions need more I/O."""
+"""Metrics of I/O per second. These metrics are divided by throughput, because more transactions need more I/O."""
 _PER_IO = (
     *("device_read_latency_s", "device_write_latency_s", "device_flush_latency_s", "wal_bytes_per_transaction"),
     *("engine_read_latency_s", "engine_write_latency_s"),
@@ -53,7 +53,7 @@ _RARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Measure(GroupRatio):
-    """One metric on both sides. The ratio is the value after divided by the value before."""
+    """A metric on both sides. The ratio is the value after divided by the value before."""
 
     metric: str
     per_transaction: bool
@@ -97,14 +97,14 @@ class Explanation:
     statements: tuple[tuple[TimedCommand, QueryRatio], ...]
     """Commands whose time differs significantly, with the largest ratio first.
 
-    If there is a single observed trial per side, no command has a confidence interval. All commands are then listed,
-    ordered by the change of their total time, with the largest first.
+    If there is a single observed trial per side, no command has a confidence interval, and this list contains all
+    commands, ordered by the change of their total time, with the largest first.
     """
     queries: tuple[QueryRatio, ...]
     """Queries whose time differs significantly, with the largest ratio first."""
     waterfall: Waterfall | None
     io: tuple[Measure, ...]
-    """I/O metrics. Those with a significant ratio come first, ordered by the size of the ratio. Metrics of a shared
+    """I/O metrics. Metrics with a significant ratio come first, ordered by the size of the ratio. Metrics of a shared
     device come last."""
     plans: tuple[OtherPlan, ...]
     differences: tuple[Difference, ...]
@@ -120,7 +120,7 @@ class Explanation:
     """Set if the observed trials contradict the other trials (`_contradicts`): the ratio of `throughput` in the
     observed trials. The levels from observed trials then do not explain the difference. Otherwise None."""
     profile: ProfileComparison | None = None
-    """Comparison of the functions and waits in which time was spent. None if one side was not profiled."""
+    """Comparison of the functions and waits in which time was spent, or None if one side was not profiled."""
 
     @property
     def goes_down(self) -> bool:
@@ -130,8 +130,8 @@ class Explanation:
 
 
 def observed_of(records: Sequence[Record]) -> list[Record]:
-    """Returns the trials with observers that a lab with slices measures after its blocks. They explain differences, and
-    no finding uses them."""
+    """Returns the trials with observers that a lab with slices measures after its blocks. These trials explain
+    differences, and no finding uses them."""
     return [one for one in records if one.purpose == Purpose.OBSERVED and one.status.comparable]
 
 
@@ -142,8 +142,7 @@ def explain(
 
     `in_blocks`: whether both are configurations of one lab, so that trials of one block are paired. Blocks in which one
     side has no usable trial are then left out. Without any complete block, the levels that are computed from blocks are
-    empty. `observed`: separate trials of the same sides with observers. They are given if the other trials have no
-    observers.
+    empty. `observed`: separate trials of the same sides with observers, given if the other trials have no observers.
     """
     whole = (before[1], after[1])
     if in_blocks:
@@ -193,11 +192,10 @@ _MOST_APART = 2.0
 
 
 def _contradicts(result: Measure, observed: Sequence[Sequence[Record]]) -> float | None:
-    """Checks whether the observed trials contradict a significant `result`. They do if the metric changed in the
-    opposite direction in these trials, or if the change (the logarithm of the ratio) is less than half or more than
-    twice as large. Returns the ratio in the observed trials if they contradict, and otherwise None. This can happen
-    because there is usually only one observed trial per configuration, and the machine may have been busy during that
-    trial.
+    """Checks whether the observed trials contradict a significant `result`: whether the metric changed in the opposite
+    direction in these trials, or the change (the logarithm of the ratio) is less than half or more than twice as large.
+    Returns the ratio in the observed trials if they contradict, and otherwise None. This can happen because there is
+    usually only one observed trial per configuration, and the machine may have been busy during that trial.
     """
     there = next(_measures(observed, [result.metric], in_blocks=False), None)
     if there is None or not result.clear:

@@ -2,10 +2,11 @@
 design.
 
 An interaction shows whether two changes together have a larger or smaller effect than the product of their separate
-effects. In a full design, each block measures four configurations: with both changes, with either change alone, and
-with no change. The interaction ratio is (both · neither) / (one · other), which is 1 if effects multiply (Box, Hunter
-and Hunter, Statistics for Experimenters, 1978, ch. 10, with ratios in place of differences). Its logarithm is averaged
-over blocks, as for any ratio. Interactions have no verdict, because labs have verdicts only for declared comparisons.
+effects. In a full design, each block measures four configurations: with both changes, with only the first, with only
+the second, and with no change. The interaction ratio is (both · neither) / (one · other), which is 1 if effects
+multiply (Box, Hunter and Hunter, Statistics for Experimenters, 1978, ch. 10, with ratios in place of differences). The
+logarithm of this ratio is averaged over blocks, as for any ratio. Interactions have no verdict, because labs have
+verdicts only for declared comparisons.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from ironbench.study.summarise import Summary
 @dataclass(frozen=True, slots=True)
 class FactorInteraction(GroupRatio):
     """The interaction of two factors. There is an interaction if the effect of both changes together is not the product
-    of their separate effects. All other factors are at their first value.
+    of their separate effects. The other factors are at their first value.
 
     The ratio is (both x neither) / (one x other), with its 95% confidence interval.
     """
 
     metric: str
     levels: Mapping[str, str]
-    """The two factors. Each has the value to which it is changed."""
+    """The two factors, with the value to which each factor is changed."""
     cells: tuple[str, str, str, str]
     """Configurations with both changes, with only the first, with only the second, and with none."""
     blocks: int

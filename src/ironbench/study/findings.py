@@ -109,7 +109,7 @@ def _measurable_comparisons(lab: Lab) -> tuple[tuple[str, str], ...]:
 
 def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
     """Computes the findings with Holm's correction over all comparisons. The correction is separate for tests of a
-    difference and tests of equivalence. It divides the alpha that this interim analysis may spend."""
+    difference and tests of equivalence, and divides the alpha that this interim analysis may spend."""
     places = [at(method_of(lab, one.cell.name), look) for one in family]
     results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
     differ = [result.p_equal() if result else 1.0 for result in results]

@@ -1,4 +1,4 @@
-"""Decides whether a change may pass. It compares the slowdowns that a lab measured with the margin, which is the
+"""Decides whether a change may pass, by comparing the slowdowns that a lab measured with the margin, which is the
 largest allowed slowdown.
 
 The outcomes are statistical tests. *slower*: the whole 95% confidence interval lies beyond the margin. *not slower*: as
@@ -60,7 +60,7 @@ class GateVerdict(StrEnum):
 
 
 class GateOutcome(StrEnum):
-    """The result of a gate, or of one of its comparisons or claims. All output formats use these spellings."""
+    """The result of a gate, or of one of its comparisons or claims. These spellings are used in all output formats."""
 
     PASS = "PASS"
     FAIL = "FAIL"
@@ -87,7 +87,7 @@ def of_claim(one: JudgedClaim) -> GateOutcome:
 
 @dataclass(frozen=True, slots=True)
 class GateLevels:
-    """Nominal alpha levels of two tests, the test for *slower* and the test for *not slower*. They apply to one
+    """Nominal alpha levels of two tests, the test for *slower* and the test for *not slower*. The levels apply to one
     comparison at one stage of one round."""
 
     slower: float = LEVEL
@@ -110,8 +110,8 @@ class Slowdown:
     most: float
     """Upper bound of the confidence interval."""
     bound: float
-    """Upper bound of the one-sided interval. For *not slower*, it is compared with the margin. It is smaller than
-    `most`."""
+    """Upper bound of the one-sided interval. For *not slower*, it is compared with the margin. The bound is smaller
+    than `most`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,12 +58,12 @@ class GrowthCourse:
     ordinary intervals and not the simultaneous intervals."""
 
     first: GrowthStep | None
-    """Change of throughput from the fewest clients to `enough`. None if these are the same number."""
+    """Change of throughput from the fewest clients to `enough`, or None if these are the same number."""
     enough: int
     """Smallest number of clients that is enough: its throughput is significantly higher than with the fewest clients,
     and no larger number has significantly higher throughput."""
     beyond: GrowthStep | None
-    """Change of throughput from `enough` to the most clients measured. None if these are the same number."""
+    """Change of throughput from `enough` to the most clients measured, or None if these are the same number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +77,14 @@ class Growth:
     summaries: Mapping[int, Mapping[str, Summary]]
     """For each number of clients, the metrics of a throughput curve."""
     fit: Fit | None
-    """Fit of the Universal Scalability Law. None if too few numbers of clients were measured, or for an open loop."""
+    """Fit of the Universal Scalability Law. The value is None if too few numbers of clients were measured, or for an
+    open loop."""
     last_step: GrowthStep | None = None
-    """Change of throughput from the second-largest to the largest number of clients. None if no block has both, or for
-    an open loop."""
+    """Change of throughput from the second-largest to the largest number of clients. The value is None if no block has
+    both, or for an open loop."""
     course: GrowthCourse | None = None
-    """Summary of the steps. None if there is no fit. Also None if two numbers of clients have too few common blocks for
-    a verdict."""
+    """Summary of the steps. The value is None if there is no fit, or if two numbers of clients have too few common
+    blocks for a verdict."""
 
     @property
     def grows(self) -> bool:

@@ -3,8 +3,8 @@ over blocks.
 
 Each block of a lab measures every system at the same rates in an open loop. Within a block, the rate at which the
 response time would equal the limit is interpolated between the measured rates. Blocks are independent repeats, so the
-confidence interval of that rate is Student's t interval over blocks. It is computed from logarithms, because rates are
-compared as ratios. Two systems of one lab are compared within each block.
+confidence interval of that rate is Student's t interval over blocks. The interval is computed from logarithms, because
+rates are compared as ratios. Two systems of one lab are compared within each block.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RateInterval:
     """Geometric mean over blocks."""
     low: float | None
     high: float | None
-    """Upper end of the interval; `low` is the lower end. None with fewer than `LEAST_BLOCKS` blocks."""
+    """Upper end of the interval; `low` is the lower end. The value is None with fewer than `LEAST_BLOCKS` blocks."""
     blocks: int
 
     @property
@@ -74,8 +74,8 @@ class MeasuredRate:
     rate: float
     """Transactions started per second."""
     summary: Summary | None
-    """Summary of the limited metric. A percentile is computed over the transactions of all trials together. None if no
-    trial has enough transactions."""
+    """Summary of the limited metric. A percentile is computed over the transactions of all trials together. The value
+    is None if no trial has enough transactions."""
     trials: int
     sustained: int
     """Number of trials that sustained the rate."""
@@ -87,20 +87,18 @@ class SystemHeadroom:
 
     name: str
     highest: RateInterval | None
-    """The highest rate, with its confidence interval. None if there is no block in which the limit is between two
-    measured rates."""
+    """The highest rate, with its confidence interval. The value is None if there is no block in which the limit is
+    between two measured rates."""
     rates: tuple[MeasuredRate, ...]
     """In ascending order."""
     above: int
     """Number of blocks in which even the highest measured rate was within the limit."""
     above_rate: float
-    """Each of these blocks has a highest measured rate. This is the lowest of these rates. 0 if there is no such
-    block."""
+    """The lowest of the highest measured rates of the blocks in `above`, or 0 if there is no such block."""
     below: int
     """Number of blocks in which even the lowest measured rate exceeded the limit."""
     below_rate: float
-    """Each of these blocks has a lowest usable rate. This is the highest of these rates. 0 if there is no such
-    block."""
+    """The highest of the lowest usable rates of the blocks in `below`, or 0 if there is no such block."""
     short: int
     """Number of trials that sustained their rate, but have too few transactions for the limited percentile."""
     flagged: int
@@ -124,12 +122,12 @@ class Headroom:
     limit: Claim
     """The limited metric and its highest permitted value, `limit.high`."""
     today: float | None
-    """Today's rate in transactions per second. None if it was not given."""
+    """Today's rate in transactions per second, or None if not given."""
     systems: tuple[SystemHeadroom, ...]
     """The baseline first."""
     ratios: tuple[RateInterval | None, ...]
-    """For each system except the baseline, its highest rate divided by the highest rate of the baseline. None unless
-    both rates are complete."""
+    """For each system except the baseline, its highest rate divided by the highest rate of the baseline. A value is
+    None unless both rates are complete."""
     paired: bool
     """Whether the ratios are paired by block."""
     units: str

@@ -36,10 +36,11 @@ DATE, TAG = "date", "tag:"
 _NAMED = ("commit", "version")
 """Orders of points that use the tag of the same name."""
 _LEAST_VARIANCE = 1e-12
-"""Lower bound of the variance of a metric's logarithm. It is used for metrics that never vary, such as counts."""
+"""Lower bound of the variance of a metric's logarithm. This bound is used for metrics that never vary, such as
+counts."""
 _UNDER_TEST = ("engine.version", "engine.server_version_num", "engine.configure", "engine.installation")
-"""Prefixes of facts that identify the database program. They are ignored if points are ordered by a tag, because the
-tag may name the version of this program."""
+"""Prefixes of facts that identify the database program. These facts are ignored if points are ordered by a tag, because
+the tag may name the version of this program."""
 _CLIENT = ("software.ironbench", "software.build")
 """Facts about the measuring software that can affect a result."""
 
@@ -56,7 +57,7 @@ class HistoryPoint:
     value: float
     """Geometric mean, in base units."""
     interval: tuple[float, float] | None
-    """95% t interval from the variation of the trials. None with too few trials."""
+    """95% t interval from the variation of the trials, or None with too few trials."""
     deviation: float
     """Standard deviation of the logarithms of the trials' values. 0 for one trial."""
     variance: float = 0.0
@@ -85,7 +86,7 @@ class HistoryChange(GroupRatio):
     place: int
     """Index, within the line, of the new segment's first point."""
     worse: bool | None
-    """Whether the change is for the worse. None if the metric has no better direction."""
+    """Whether the change is for the worse, or None if the metric has no better direction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,10 @@ class HistoryLine:
     correlation: float = 0.0
     """Estimated correlation of neighbouring points, which change detection takes into account."""
     differs: tuple[Difference, ...] = ()
-    """Differences between the configuration of the previous line and that of this line. Each difference contains the
-    previous value and the new value."""
+    """Differences between the configuration of the previous line and that of this line, with the previous value and the
+    new value."""
     open_question: Note | None = None
-    """Reason why the line was not searched for change points. None if it was."""
+    """Reason why the line was not searched for change points, or None if it was."""
     detectable: float | None = None
     """Minimum detectable effect. A new segment that differs by this relative difference is detected after three points
     with 90% probability."""
@@ -192,7 +193,7 @@ def _left_out(
 
 
 def _like(record: Record) -> str:
-    """Returns a key of the work, the data and the load. They must be equal for a comparison over time."""
+    """Returns a key of the work, the data and the load, which must be equal for a comparison over time."""
     load = record.cell.load
     shape = replace(load.shape, rate=None if load.rate_share else load.rate)
     workers = record.metrics.get("workers", load.workers)  # fewer than requested if machines were lost
@@ -238,9 +239,9 @@ class _Facts:
 
 
 def _computed(system: System) -> frozenset[str]:
-    """Returns the settings that ironbench computes from the size of the data when the server starts. They are not part
-    of the configuration, because the size of the data varies slightly. For example, for zero-latency data, the size of
-    the cache depends on the size of the data and differs by a page from run to run.
+    """Returns the settings that ironbench computes from the size of the data when the server starts. These settings are
+    not part of the configuration, because the size of the data varies slightly. For example, for zero-latency data, the
+    size of the cache depends on the size of the data and differs by a page from run to run.
     """
     decided = settings_of(system.engine).ideal
     return frozenset(name for part in system.ideal for name in decided.get(part, ()))

@@ -26,8 +26,8 @@ from ironbench.study.queries import difference
 
 _T = TypeVar("_T", ServerStatement, TableUse, IndexUse)
 _LAST = frozenset({"dead_rows", "bytes"})
-"""Fields that are not summed over trials. Their value is taken from the last trial. The values of the corresponding
-`_before` fields are taken from the first trial."""
+"""Fields that are not summed over trials. The values of these fields are taken from the last trial. The values of the
+corresponding `_before` fields are taken from the first trial."""
 
 
 @dataclass(frozen=True, slots=True)

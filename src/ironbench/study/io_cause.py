@@ -23,11 +23,11 @@ _OWN = {
     "device_write_bytes_per_s": ("engine_write_bytes_per_s", "engine_extend_bytes_per_s", "spill_bytes_per_s"),
     "device_flushes_per_s": ("engine_fsyncs_per_s",),
 }
-"""For each metric of a device, the counters with which the engine counts the same I/O. It is assumed that temporary
-files are written once and read once."""
+"""For each metric of a device, the counters with which the engine counts the same I/O. Temporary files are assumed to
+be written once and read once."""
 _READS = ("device_reads_per_s", "device_read_bytes_per_s")
 _COUNTED = ("engine_reads_per_s", "engine_writes_per_s", "engine_extends_per_s", "engine_fsyncs_per_s")
-"""An engine that counts its I/O reports at least one of these counters. It omits counters that are 0."""
+"""An engine that counts its I/O reports at least one of these counters, and omits counters that are 0."""
 _ENOUGH = 0.5
 """The engine must have requested at least this fraction of the device's I/O. The rest may come from the file system,
 which adds I/O and rounds up to pages."""
@@ -78,8 +78,8 @@ def _per_transaction(side: Sequence[Record], name: str) -> float:
 
 
 def _own(record: Record, kind: str) -> float:
-    """Returns the engine's I/O per second. It is the sum over all objects, because files of several roles may share a
-    device."""
+    """Returns the engine's I/O per second. The result is the sum over all objects, because files of several roles may
+    share a device."""
     metrics = record.metrics
     own = sum(value for name, value in metrics.items() if base_name(name) in _OWN[kind])
     if kind == "device_write_bytes_per_s" and "engine_write_bytes_per_s{object=wal}" not in metrics:

@@ -68,7 +68,7 @@ def _of_order(lab: Lab) -> tuple[Note, ...]:
 
 
 def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
-    """Returns the notes of comparisons with verdicts. Each note is listed once, with the affected comparisons. Notes on
+    """Returns the notes of comparisons with verdicts, without duplicates and with the affected comparisons. Notes on
     flagged trials are excluded, because a separate note covers the flagged trials of all comparisons.
     """
     every = [(effect.contrast, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED]

@@ -154,8 +154,8 @@ def _with_configurations(lab: Lab, record: Record) -> Record:
 
 
 def settling(records: Sequence[Record]) -> tuple[Record, ...]:
-    """Selects one record for each configuration and block. It is the first comparable attempt, or the last attempt if
-    none is comparable. The selected records are in order of start.
+    """Selects one record for each configuration and block: the first comparable attempt, or the last attempt if none is
+    comparable. The selected records are in order of start.
     """
     settled = [progress.first_usable(attempts) or attempts[-1] for attempts in by_place(records).values()]
     return tuple(sorted(settled, key=lambda record: (record.block, record.started_at)))

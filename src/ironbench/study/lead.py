@@ -1,5 +1,5 @@
-"""Compares two systems in each workload with which both were measured. They are compared at their peaks and at equal
-numbers of clients.
+"""Compares two systems in each workload with which both were measured. The systems are compared at their peaks and at
+equal numbers of clients.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class WorkLead:
 
     work: str
     curves: tuple[ThroughputCurve, ThroughputCurve]
-    """Curves of both systems. The trials that measure a peak are not the trials that chose it. They are confirmation
-    trials after a sweep, or trials of other blocks in a lab."""
+    """Curves of both systems. The trials that measure a peak are not the trials that chose it, but confirmation trials
+    after a sweep, or trials of other blocks in a lab."""
     peaks: ConfigurationComparison | None
-    """Comparison of the peaks, or of both systems at the declared rate. None if a side has neither. For open loops,
-    throughput is left out. Response times are also left out if the rate was not sustained."""
+    """Comparison of the peaks, or of both systems at the declared rate. The value is None if a side has neither. For
+    open loops, throughput is left out. Response times are also left out if the rate was not sustained."""
     by_clients: tuple[tuple[int, ComparedMetric], ...]
     """Throughput at each number of clients with which both systems were measured in a closed loop. Empty for work whose
     result is not a throughput."""
@@ -82,8 +82,8 @@ class Leads:
     works: tuple[WorkLead, ...]
     cores: tuple[int | None, int | None]
     hertz_ratio: float | None
-    """Clock frequency of B divided by the clock frequency of A. 1 if both ran on the same machine. None if the two
-    frequencies are not of the same kind."""
+    """Clock frequency of B divided by the clock frequency of A. 1 if both ran on the same machine. The value is None if
+    the two frequencies are not of the same kind."""
     hertz_kind: str
     """Kind of the frequencies: `highest` (from the kernel) or `nominal` (from the processor's name). Empty if unknown
     or on the same machine."""
@@ -101,7 +101,7 @@ class Leads:
 
     @property
     def clock(self) -> float | None:
-        """Ratio of the clock frequencies that a report shows. None if it is unknown or 1."""
+        """Ratio of the clock frequencies that a report shows, or None if the ratio is unknown or 1."""
         return None if self.hertz_ratio is None or isclose(self.hertz_ratio, 1.0) else self.hertz_ratio
 
     @property
@@ -196,7 +196,7 @@ def _rows(
 
 
 def trials_of(side: ThroughputCurve, clients: int) -> list[Record]:
-    """Returns all comparable trials with this number of clients. They include confirmation trials."""
+    """Returns all comparable trials with this number of clients, including confirmation trials."""
     own = [record for point in side.points if point.clients == clients for record in point.trials]
     fresh = [record for record in side.confirmations if record.cell.load.clients == clients]
     return [*own, *(record for record in fresh if record not in own)]

@@ -38,8 +38,8 @@ class RankedResult:
     """A result in a ranking."""
 
     rank: int
-    """Best possible rank according to the confidence intervals. It is one plus the number of results that are
-    significantly better."""
+    """Best possible rank according to the confidence intervals: one plus the number of results that are significantly
+    better."""
     system: str
     processor: str
     sockets: int | None
@@ -48,7 +48,7 @@ class RankedResult:
     per_core: float | None
     per_socket: float | None
     per_currency: float | None
-    """Score per 1,000 units of licence cost. None if no licence was selected."""
+    """Score per 1,000 units of licence cost, or None if no licence was selected."""
     other: Mapping[str, str]
     """Further columns of a published result."""
     estimate: bool = False
@@ -58,7 +58,7 @@ class RankedResult:
     worst_rank: int = 0
     """Worst possible rank according to the confidence intervals. Equal to `rank` if the rank is certain."""
     bounds: CostRange | None = None
-    """95% confidence interval of the score (`summarise.repeats`). None for a published score."""
+    """95% confidence interval of the score (`summarise.repeats`). The value is None for a published score."""
     runs: int = 0
     """Number of own runs from which the score was computed."""
     trials: int = 0
@@ -67,7 +67,7 @@ class RankedResult:
     basis: Note | None = None
     """Description of the trials from which an own result was computed."""
     failed: float | None = None
-    """Highest fraction of failed transactions among the trials. None if not counted."""
+    """Highest fraction of failed transactions among the trials, or None if not counted."""
     pinned_to: tuple[int, ...] = ()
     """CPUs to which the work was pinned. Empty for all CPUs."""
     emulated: bool = False
@@ -151,8 +151,8 @@ def without_peak(rows: Sequence[Listed]) -> dict[str, Note]:
 
 
 def steady(records: Sequence[Record]) -> tuple[list[Record], dict[str, Note]]:
-    """Returns the trials with a constant number of clients. Some systems have no such trials. Their labels are also
-    returned, each with the reason."""
+    """Returns the trials with a constant number of clients. Some systems have no such trials. The labels of these
+    systems are also returned, each with the reason."""
     kept = [record for record in records if record.cell.load.curve is None]
     ranked = {record.system.label for record in kept}
     along = dict.fromkeys(record.system.label for record in records if record.system.label not in ranked)
@@ -182,8 +182,8 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
 
 
 def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str) -> list[Ranking]:
-    """Returns one ranking for each work. It ranks the peaks of all systems that have done this work by the workload's
-    score metric."""
+    """Returns one ranking for each work. A ranking orders the peaks of all systems that have done this work by the
+    workload's score metric."""
     rankings = []
     currency = sheet.price(licence).currency if licence else ""
     for group in by_work(records):

@@ -3,12 +3,12 @@ result, from the trials so far.
 
 Two assumptions are made. Throughput rises with the load, levels off, and then stays constant or falls. A limit, for
 example of a percentile or of CPU time, is exceeded above some load. The search first doubles the load step by step (the
-ladder). It then repeats these points in descending order, so that a steady drift cancels out. It then halves the gaps
-around the best point within the limits, on a logarithmic scale, until they are small. If a limit ends the range, this
-is a bisection. Otherwise, it is a bracketing search for the maximum (Kiefer, Proc. AMS 4, 1953, but without golden
-sections, because noise requires repeated points). Points that decide the result are repeated until they differ
-significantly or are known well enough. One variance on the logarithmic scale is estimated for all points (pooled
-variance: Snedecor and Cochran, "Statistical Methods", section 6.8).
+ladder). The search then repeats these points in descending order, so that a steady drift cancels out. Finally, the
+search halves the gaps around the best point within the limits, on a logarithmic scale, until they are small. If a limit
+ends the range, this is a bisection. Otherwise, it is a bracketing search for the maximum (Kiefer, Proc. AMS 4, 1953,
+but without golden sections, because noise requires repeated points). Points that decide the result are repeated until
+they differ significantly or are known well enough. A single variance on the logarithmic scale is estimated for all
+points (pooled variance: Snedecor and Cochran, "Statistical Methods", section 6.8).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FAILED = "failed"
 """Value of `Refused.by` for a load whose confirmation trial failed."""
 _LEAST = 1e-12
 _LOW = 0.1
-"""All values below this fraction of a limit count as equal. Otherwise, a single value near zero would leave every point
+"""Values below this fraction of a limit count as equal. Otherwise, a single value near zero would leave every point
 undecided, because the logarithms of values near zero differ enormously.
 """
 
@@ -100,8 +100,8 @@ class SearchResult:
     """Why the search chose no higher load. If a higher load exceeds a limit, the limit's metric. If a higher rate was
     not sustained, `rate`. If `point` is the highest load of the search, `range`. Empty if throughput levels off."""
     ended_at: int
-    """Lowest load above `point` that exceeds the limit. It is the lowest load of the search if even this load exceeds a
-    limit or cannot be measured. 0 if there is no such load."""
+    """Lowest load above `point` that exceeds the limit. The value is the lowest load of the search if even this load
+    exceeds a limit or cannot be measured. 0 if there is no such load."""
     trials: int
     tried: tuple[int, ...] = ()
     """Measured points in ascending order."""
@@ -109,9 +109,9 @@ class SearchResult:
     """If the search has no result, whether the lowest load significantly exceeds a limit."""
     doubt: Doubt | None = None
     """Percentiles for which `point` or `ended_at` has too few transactions, so that they cannot be compared with their
-    limits. None if there are none."""
+    limits. The value is None if there are no such percentiles."""
     confirmations: int = 0
-    """Number of confirmation trials at `point`. Each of them sustained the rate and met every limit. 0 if there are
+    """Number of confirmation trials at `point`, all of which sustained the rate and met every limit. 0 if there are
     none yet. Labs have no confirmation trials."""
     completed: float = 0.0
     """Median throughput of the confirmation trials, as in the table of target rates."""
@@ -182,7 +182,7 @@ _POINTS_BETWEEN = 2
 
 
 def most_trials(search: Search) -> int:
-    """Returns the maximum number of trials of a search, without confirmations. It assumes that every load of the ladder
+    """Returns the maximum number of trials of a search, without confirmations, assuming that every load of the ladder
     and of both bisections is measured as often as the search permits."""
     points = search.high - search.low + 1
     if search.resolution > 1:
@@ -284,8 +284,8 @@ class _Seen:
         return 2 * sum(trial.behind for trial in self.by[point]) >= self.count(point)
 
     def allowed(self, point: int) -> bool:
-        """Returns whether the search may choose the point. It may if the point is within the limits, or if this is
-        undecided and the point can still be repeated."""
+        """Returns whether the search may choose the point. A point may be chosen if it is within the limits, or if this
+        is undecided and the point can still be repeated."""
         kept = self.kept(point)
         return kept is True or (kept is None and self.count(point) < self.search.most_repeats)
 
@@ -335,7 +335,7 @@ class _Seen:
 
 
 def _excess(limit: Limit, value: float) -> float:
-    """Returns the logarithm of a value divided by its limit. It is negative within the limit."""
+    """Returns the logarithm of a value divided by its limit. The logarithm is negative within the limit."""
     return math.log(max(value / limit.most, _LOW))
 
 

@@ -1,7 +1,7 @@
 """Computes how much time per transaction each function and wait takes, and how two configurations differ. The times of
 two configurations of a lab are paired by block. As for all other differences (`study.shares`), the result is the mean
 difference and Student's interval over the blocks. The standard error has a lower bound, which follows from the number
-of samples. Otherwise, a difference would look certain if a few blocks had equal counts by chance. All functions,
+of samples. Otherwise, a difference would look certain if a few blocks had equal counts by chance. The functions,
 activities and kernel subsystems of a comparison are tested as one family, in which Benjamini and Hochberg's method
 limits the false discovery rate to 5%.
 """
@@ -325,9 +325,9 @@ def _node(tree: CallTree, place: int, change: _Change, certain: Set[tuple[str, s
 
 def _causes(tree: CallTree, nodes: Sequence[CallNode], family: _Family) -> frozenset[int]:
     """Returns the nodes whose difference is not explained by the functions that they call. To check this, the
-    differences of the callees in the same direction whose interval excludes 0 are added up. They explain the difference
-    of the caller if they are most of it, or if the rest is not significant. Without intervals, all callees that change
-    in the same direction are added up.
+    differences of the callees in the same direction whose interval excludes 0 are added up. The callees explain the
+    difference of the caller if they are most of it, or if the rest is not significant. Without intervals, all callees
+    that change in the same direction are added up.
     """
     callees: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):

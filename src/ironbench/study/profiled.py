@@ -117,8 +117,8 @@ class ProfileComparison:
     blocks: int
     """Number of blocks in which both were profiled. 0 if the trials are not paired by block."""
     compared: int
-    """Number of comparisons in the correction of significance. They are of functions with and without their callees, of
-    activities, and of subsystems."""
+    """Number of comparisons in the correction of significance: comparisons of functions with and without their callees,
+    of activities, and of subsystems."""
     frames: tuple[FrameChange, ...]
     """The functions that explain most of the difference, at most `MOST_FRAMES`. Significant differences come first,
     ordered by `at_least_s`. A function is left out if its interval contains 0 or if its callees explain its
@@ -136,7 +136,7 @@ class ProfileComparison:
 
     @property
     def main(self) -> FrameChange | None:
-        """The first function with a significant difference. None if there is none."""
+        """The first function with a significant difference, or None if there is none."""
         return next((one for one in self.frames if one.called), None)
 
 

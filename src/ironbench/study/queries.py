@@ -47,7 +47,7 @@ class QuerySubject:
     reference_score: float | None = None
     """CPU benchmark score (e.g. SPEC); higher is faster."""
     expected: float | None = None
-    """Ratio to the baseline that the two reference scores predict. None if one of the scores is unknown."""
+    """Ratio to the baseline that the two reference scores predict, or None if one of the scores is unknown."""
 
     @property
     def overall(self) -> float | None:
@@ -108,7 +108,7 @@ def queries(groups: Sequence[tuple[str, Sequence[Record]]], *, in_blocks: bool =
 
 
 def _expected(score: float | None, baseline: float | None) -> float | None:
-    """Returns the predicted ratio of query times. It assumes that a CPU with twice the score takes half the time."""
+    """Returns the predicted ratio of query times, assuming that a CPU with twice the score takes half the time."""
     return baseline / score if score and baseline else None
 
 
@@ -130,7 +130,7 @@ def _typical(records: Sequence[Record]) -> dict[str, float]:
 
 
 TrialTimes = tuple[int, Mapping[str, float]]
-"""Block of a trial, and the trial's times by query or statement. All times are positive."""
+"""Block of a trial, and the trial's times by query or statement. The times are positive."""
 
 
 def paired_ratios(trials: Sequence[TrialTimes], baseline: Sequence[TrialTimes]) -> tuple[QueryRatio, ...]:

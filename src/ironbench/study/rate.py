@@ -1,5 +1,5 @@
-"""Results of an open loop. They are its target rate, and whether the system sustained the rate. The target rate
-determines throughput, so throughput is neither a peak nor a score, and a ratio of throughputs has no meaning.
+"""Results of an open loop: its target rate, and whether the system sustained the rate. The target rate determines
+throughput, so throughput is neither a peak nor a score, and a ratio of throughputs has no meaning.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Rate:
 
 
 NEXT_TO_NOTHING = 0.01
-"""For smaller fractions, no ratio is shown. It would reflect only rounding and chance."""
+"""For smaller fractions, no ratio is shown, because a ratio would reflect only rounding and chance."""
 
 
 def starts_at_recorded_times(record: Record) -> bool:
@@ -81,8 +81,8 @@ def is_share(metric: str) -> bool:
 
 
 def without_ratio(metric: str, a: float, b: float) -> bool:
-    """Returns whether no ratio of two fractions is shown, because one of them is close to zero. Their difference in
-    percentage points is shown instead."""
+    """Returns whether no ratio of two fractions is shown, because one of them is close to zero. The report shows the
+    difference in percentage points instead."""
     return is_share(metric) and min(a, b) < NEXT_TO_NOTHING
 
 

@@ -85,8 +85,8 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
 
 
 def _rates_ascending(systems: Sequence[Subject]) -> tuple[Subject, ...]:
-    """Sorts the subjects of each open-loop system by rate. They may be in a different order, because a search does not
-    measure rates in ascending order. The order of systems is unchanged."""
+    """Sorts the subjects of each open-loop system by rate. The subjects may be in a different order, because a search
+    does not measure rates in ascending order. The order of systems is unchanged."""
 
     def place(subject: Subject) -> tuple[int, float]:
         own = subject.records[0]

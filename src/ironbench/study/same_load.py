@@ -64,11 +64,11 @@ class SameLoad:
     share: float
     """Rate as a fraction of the baseline's peak."""
     rate: float | None
-    """Target rate: transactions started per second. None before the peak is known."""
+    """Target rate: transactions started per second. The value is None before the peak is known."""
     contrast: Contrast
     """Names of the underlying configurations."""
     findings: tuple[Finding, ...]
-    """Findings for each percentile. They have no verdicts."""
+    """Findings for each percentile, without verdicts."""
     cell: RatedSide
     baseline: RatedSide
 

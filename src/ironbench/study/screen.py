@@ -1,4 +1,4 @@
-"""Results of screening many factors. They show which factors matter, which value is better, and how certain this is.
+"""Results of screening many factors: which factors matter, which value is better, and how certain this is.
 
 An effect is the log ratio of the metric at a factor's last value to the metric at its first value, averaged over all
 settings of the other factors (`ironbench.stats.screening`). Holm's correction divides alpha among all factors. The
@@ -77,8 +77,8 @@ class Interaction:
     pairs: tuple[str, ...]
     """Pairs of factors that may have the strongest interaction. The design cannot distinguish between them."""
     factors: tuple[float, ...]
-    """One ratio for each of these pairs, computed as if this pair alone caused the interaction. It is the joint effect
-    divided by the product of the separate effects."""
+    """For each of these pairs, a ratio that is computed as if only this pair caused the interaction. The ratio is the
+    joint effect divided by the product of the separate effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ class _Trials:
     """The pairs of runs that were measured."""
 
     signs: screening.Matrix
-    """One row for each pair and one column for each factor. The entry is -1 if the factor has its first value in the
-    first run of the pair, and 1 if it has its last value."""
+    """Matrix with a row for each pair and a column for each factor. The entry is -1 if the factor has its first value
+    in the first run of the pair, and 1 if it has its last value."""
     logs: Mapping[tuple[int, int], tuple[float, float]]
     """For each pair of runs in each block, the logarithms of the metric of both runs."""
     blocks: tuple[int, ...]

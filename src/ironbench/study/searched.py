@@ -25,7 +25,7 @@ from ironbench.study.subjects import counted_in
 
 @dataclass(frozen=True, slots=True)
 class Confirm:
-    """A load that the search chose. It becomes the result if confirmation trials confirm it."""
+    """A load that the search chose, and that becomes the result if confirmation trials confirm it."""
 
     point: int
     result: SearchResult
@@ -64,8 +64,8 @@ def _search_of(trials: Sequence[Record]) -> Search:
 
 def concluded(search: Search, records: Sequence[Record], archive: Archive = EMPTY) -> SearchResult | None:
     """Returns the result of a run's search. Returns None if the search was interrupted before its first confirmation
-    trial. If some confirmation trials are missing, the result contains no confirmed load. They may be missing because
-    of an interruption, or because an older version made none at lower loads.
+    trial. If some confirmation trials are missing, the result contains no confirmed load. Confirmation trials may be
+    missing because of an interruption, or because an older version made none at lower loads.
     """
     if not of_run(records):
         return None

@@ -128,7 +128,8 @@ class Waterfall:
     before_s: float
     after_s: float
     steps: tuple[ShareStep, ...]
-    """Steps in the order of `PARTS`, without parts that are zero on both sides. Their sum is the whole difference."""
+    """Steps in the order of `PARTS`, without parts that are zero on both sides. The sum of the steps is the whole
+    difference."""
     method: Note
 
     @property
@@ -207,7 +208,7 @@ def _steps(
 
 def half_width_of_difference(a: Mapping[int, float], b: Mapping[int, float], in_blocks: bool) -> float:
     """Returns the half width of the 95% confidence interval of the difference of two means. `a`, `b`: values by block,
-    or by index of the trial. `in_blocks`: whether the values are paired by block. Both sides must then have the same
+    or by index of the trial. `in_blocks`: whether the values are paired by block. If so, both sides must have the same
     blocks. Otherwise, Welch's interval is used."""
     if in_blocks:
         return half_width([b[block] - a[block] for block in a], LEVEL)

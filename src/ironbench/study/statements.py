@@ -1,5 +1,5 @@
-"""Times of the SQL commands in scripts, as measured by clients. They are combined over the trials of each system and
-compared.
+"""Times of SQL commands in scripts, as measured by clients. The times are combined over the trials of each system, and
+compared between systems.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class TimedCommand:
     """Percentiles by name (`p50_s` and so on), in seconds, over all answers together. A percentile is left out if there
     are too few answers for it."""
     ratio: QueryRatio | None
-    """Mean time as a multiple of the mean time in the first system. None in the first system itself, and for commands
-    that the first system lacks."""
+    """Mean time as a multiple of the mean time in the first system. The value is None in the first system itself, and
+    for commands that the first system lacks."""
     first_s: float | None = None
-    """Mean time in the first system. None if `ratio` is None."""
+    """Mean time in the first system, or None if `ratio` is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[C
 
 
 def _percentiles(own: Sequence[Statement], answers: Mapping[str, Any]) -> Mapping[str, float]:
-    """Returns a command's percentiles. Percentiles cannot be averaged, so nothing is returned for several trials
+    """Returns a command's percentiles. Percentiles cannot be averaged, so the result is empty for several trials
     without histograms."""
     whole = answers.get(own[0].histogram)
     if whole is not None and whole.count == sum(one.count for one in own):

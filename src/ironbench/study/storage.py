@@ -23,7 +23,7 @@ _PROFILE = "profile="
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """Result of a storage test. It is the result of one system, or of one side of a comparison."""
+    """Result of a storage test: of one system, or of one side of a comparison."""
 
     name: str
     """Name of the test as used in metrics."""

@@ -61,17 +61,17 @@ class SubjectResults:
     subject: Subject
     curve: ThroughputCurve
     standing: ComparedMetric | None
-    """Throughput at the peak as a multiple of the peak throughput of the first system that has a peak. None for this
-    first system, and if this system has no peak."""
+    """Throughput at the peak as a multiple of the peak throughput of the first system that has a peak. The value is
+    None for this first system, and if this system has no peak."""
     reference: str
     """Name of the system with which `standing` compares. Empty if `standing` is None."""
     timeline: timelines.Timeline | None
     """Time line of a typical trial at the peak, or at the rate of an open loop."""
     course: LoadCourse | None
-    """How the trial in `timeline` followed its load curve. None if its load was constant."""
+    """How the trial in `timeline` followed its load curve, or None if its load was constant."""
     response: timelines.Percentiles | None
     service: timelines.Percentiles | None
-    """Service times of an open loop. None for a closed loop, in which they equal response times."""
+    """Service times of an open loop, or None for a closed loop, in which service times equal response times."""
     budgets: tuple[Shares, ...]
     waits: tuple[Shares, ...]
     balance: tuple[SizingRatio, ...]
@@ -111,7 +111,7 @@ class CellResults:
     planned: int
     """Number of planned trials."""
     trials: tuple[Record, ...]
-    """One trial for each block, in order of blocks. It is the first comparable attempt, or the last attempt if none is
+    """For each block, in order of blocks, a trial: the first comparable attempt, or the last attempt if none is
     comparable."""
     metric: Summary | None
     """The lab's metric over the comparable trials."""
@@ -121,7 +121,7 @@ class CellResults:
     cores: int | None
     """Number of cores that the work can use on the machine that ran it. None if unknown."""
     time: TimeSpent | None
-    """Breakdown of a transaction's time. None if backends were not observed."""
+    """Breakdown of a transaction's time, or None if backends were not observed."""
     repeated: tuple[Record, ...] = ()
     """Other attempts, which are not in `trials`."""
     metrics: dict[str, Summary] = field(default_factory=dict)
@@ -222,12 +222,12 @@ class Study:
     """Comparisons of other metrics, without verdicts."""
     interactions: tuple[FactorInteraction, ...] = ()
     """For a full design: interactions, which show whether the joint effect of two changes is the product of their
-    separate effects. They have no verdicts."""
+    separate effects. Interactions have no verdicts."""
     same_loads: tuple[SameLoad, ...] = ()
-    """Comparisons of response times at percentages of the baseline's peak throughput. They have no verdicts."""
+    """Comparisons of response times at percentages of the baseline's peak throughput, without verdicts."""
     claims: tuple[JudgedClaim, ...] = ()
     too_little_time: tuple[Note, ...] = ()
-    """A note if the budget gives too few blocks to decide claims about rates. It contains the required budget.
+    """A note if the budget gives too few blocks to decide claims about rates. The note contains the required budget.
     Otherwise empty."""
     look: int = 1
     """For a lab: number of the last stage that the findings cover."""
@@ -249,7 +249,7 @@ class Study:
     left_out: tuple[Note, ...] = ()
     warnings: tuple[Note, ...] = ()
     screen: Screen | None = None
-    """For a lab with a screening design: the result of the screen. All other fields are then about the confirmation."""
+    """For a lab with a screening design: the result of the screen. The other fields are then about the confirmation."""
     missing: int = 0
     """Number of unfinished trials in the started stages."""
 

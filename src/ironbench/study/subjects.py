@@ -28,12 +28,12 @@ from ironbench.words import in_percent
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A system with one kind of load on one machine. It has the same colour in every chart."""
+    """A system with one kind of load on one machine. A subject has the same colour in every chart."""
 
     name: str
     """Name of the system, unique within its study."""
     records: tuple[Record, ...]
-    """All trials of any status, in order of start."""
+    """Trials of every status, in order of start."""
 
     @property
     def usable(self) -> tuple[Record, ...]:
@@ -91,7 +91,7 @@ def by_work(records: Sequence[Record]) -> list[tuple[Record, ...]]:
 
 
 def subjects(records: Sequence[Record]) -> tuple[Subject, ...]:
-    """Groups records of one work by system, load shape and machine. Each group has a unique name. Groups are in the
+    """Groups records of one work by system, load shape and machine. The groups have unique names. Groups are in the
     order of the records, and the first one is the baseline.
     """
     counting = _counting(records)
@@ -117,8 +117,8 @@ def emulated(record: Record) -> bool:
 
 
 def needs_mark(name: str, records: Sequence[Record]) -> bool:
-    """Returns whether the name must be marked because storage was emulated. It must if any of the trials used emulated
-    storage, unless the name already contains "emulated"."""
+    """Returns whether the name must be marked because storage was emulated. The mark is necessary if any of the trials
+    used emulated storage, unless the name already contains "emulated"."""
     return "emulated" not in name and any(map(emulated, records))
 
 
@@ -185,8 +185,8 @@ def pinned_cpus(record: Record) -> tuple[int, ...]:
 
     A database server is pinned to the server's CPUs. Work without an engine is also pinned to the server's CPUs if
     these are set, and so is a workload that runs a library engine in its own processes. Any other library engine runs
-    in the client's threads. It is pinned to the client's CPUs if these are set, because the pinning of a thread takes
-    precedence over the pinning of its process (sched_setaffinity(2)).
+    in the client's threads. Such an engine is pinned to the client's CPUs if these are set, because the pinning of a
+    thread takes precedence over the pinning of its process (sched_setaffinity(2)).
     """
     system, known = record.system, described(record)
     if known.bare_machine or (known.in_client and known.drives):
@@ -206,7 +206,7 @@ def usable_cores(record: Record, of_machine: int | None) -> int | None:
     """Returns the number of cores that the work can use. This is the machine's number of cores, or the number of CPUs
     to which the work was pinned. Returns None if unknown.
 
-    It is not recorded which logical CPUs belong to the same core, so the number of pinned CPUs may be larger than the
+    Records do not show which logical CPUs belong to the same core, so the number of pinned CPUs may be larger than the
     number of their cores. The result is therefore at most the machine's number of cores. In a duet, each system has
     half of the cores.
     """

@@ -40,8 +40,8 @@ class Summary:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """95% t interval of the mean. None if there are fewer than 3 values. It assumes independent, roughly normal
-        values."""
+        """95% t interval of the mean, or None if there are fewer than 3 values. The interval assumes independent,
+        roughly normal values."""
         if self.n < _LEAST:
             return None
         half = t_quantile(0.975, self.n - 1) * self.deviation / math.sqrt(self.n)
@@ -49,7 +49,7 @@ class Summary:
 
     @property
     def spread(self) -> float:
-        """Range divided by the centre. It is 0 for one value and infinite if the centre is 0."""
+        """Range divided by the centre, which is 0 for one value and infinite if the centre is 0."""
         if self.high == self.low:
             return 0.0
         return (self.high - self.low) / abs(self.centre) if self.centre else math.inf
@@ -165,7 +165,7 @@ class Repeats:
         """Returns `centre` with its 95% confidence interval. The interval is computed from runs. If there is only one
         run, it is computed from trials.
 
-        It is Student's t interval of the logarithms. With fewer than two values, it is unbounded.
+        The interval is Student's t interval of the logarithms. With fewer than two values, it is unbounded.
         """
         known = self.values if self.runs > 1 else self.of_trials
         if len(known) < 2:

@@ -49,9 +49,10 @@ class RateResult:
     """Value of the target's metric. A percentile is computed over the transactions of all trials together. For a mean
     or maximum, it is the geometric mean over the trials."""
     bound_s: float | None
-    """Upper bound of the trials' 95% confidence interval. It is at least `centre_s`. None with too few trials."""
+    """Upper bound of the trials' 95% confidence interval, which is at least `centre_s`. The value is None with too few
+    trials."""
     least_s: float | None
-    """Lower bound of the trials' 95% confidence interval. It is at most `centre_s`."""
+    """Lower bound of the trials' 95% confidence interval, which is at most `centre_s`."""
     kept: bool
     """Whether every trial sustained the rate."""
     never_kept: bool
@@ -73,7 +74,7 @@ class Attained:
     system: str
     best: RateResult | None
     """The measurement at the highest rate at which the target is met. If it is met at no rate, the measurement that
-    comes closest to it. None if there is no measurement."""
+    comes closest to it. The value is None if there is no measurement."""
     meets: bool
     why: Note
     """If the target is met, by how much. If it is not met, why."""

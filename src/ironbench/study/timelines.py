@@ -1,4 +1,4 @@
-"""Time lines of a trial. They show throughput, response times and devices second by second, and how the trial followed
+"""Time lines of a trial, which show throughput, response times and devices second by second, and how the trial followed
 a load curve.
 """
 
@@ -95,7 +95,7 @@ class Percentiles:
 
     metric: str
     count: int
-    """Each percentile is computed from a number of transactions. This is the largest of these numbers."""
+    """Largest number of transactions from which a percentile is computed."""
     points: tuple[tuple[float, float], ...] = field(default=())
     """Pairs (level, seconds). The level is a fraction of transactions."""
 
@@ -129,8 +129,8 @@ def timeline(record: Record, archive: Archive) -> Timeline:
 
 
 def line(metric: str, times: Sequence[float], values: Sequence[float]) -> TimelineSeries:
-    """Returns a quantity over time with at most `MOST_POINTS` points. Each point combines several values. It is their
-    mean, or for percentiles their maximum."""
+    """Returns a quantity over time with at most `MOST_POINTS` points. A point is the mean of several values, or for
+    percentiles their maximum."""
     reduce: Callable[[Sequence[float]], float] = max if _PERCENTILE.search(metric) else fmean
     return TimelineSeries(metric, "", *_thinned(times, values, max(1, math.ceil(len(times) / MOST_POINTS)), reduce))
 
@@ -227,8 +227,8 @@ to reaching the highest throughput."""
 _EARLY = 0.85
 """A knee must be before this fraction of the ramp. If the highest throughput is reached later, there is no knee."""
 _CHANCE = 4.0
-"""Minimum shortfall of throughput for a knee, in standard deviations. It is large, because each of the many points of a
-ramp could fall short by chance."""
+"""Minimum shortfall of throughput for a knee, in standard deviations. This minimum is large, because each of the many
+points of a ramp could fall short by chance."""
 _IN_A_ROW = 3
 """Number of consecutive points at which throughput must fall short. A single such point may be caused by a
 checkpoint."""
@@ -256,8 +256,8 @@ class LoadCourse:
 
     @property
     def knee(self) -> float | None:
-        """Load of a ramp above which throughput no longer grows. None without a ramp, or if throughput grows until the
-        end. This is an estimate, because queues and caches react to the load with a delay.
+        """Load of a ramp above which throughput no longer grows. The value is None without a ramp, or if throughput
+        grows until the end. This is an estimate, because queues and caches react to the load with a delay.
         """
         if not self.curve.is_ramp:
             return None

@@ -43,7 +43,7 @@ class Comparison:
     cell: Configuration
     baseline: Configuration
     pairs: Sequence[tuple[int, float, float]]
-    """(block, configuration's value, baseline's value) of every complete block. All values are positive."""
+    """(block, configuration's value, baseline's value) of every complete block. The values are positive."""
     warnings: Sequence[Note] = ()
     dropped: Sequence[Note] = ()
     lost: tuple[int, int] = (0, 0)
@@ -56,7 +56,7 @@ class Comparison:
     change: Change | None = None
     """How the logarithm of the ratio changed over the blocks."""
     trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
-    """The trials of the configuration, and the trials of the baseline. Both contain one trial for every pair."""
+    """The trials of the configuration, and the trials of the baseline, with one trial of each for every pair."""
     unmeasured: int = 0
     """Number of blocks of the started stages that have not been measured yet."""
     planned: int = 0
@@ -77,7 +77,7 @@ class Holm:
     equivalences: int = 1
     """Divisor of alpha for the test of equivalence."""
     p: float | None = None
-    """P value after Holm's correction. None for a comparison that is tested alone."""
+    """P value after Holm's correction, or None for a comparison that is tested by itself."""
 
 
 ALONE = Holm()
@@ -306,7 +306,7 @@ def _worth(shift: Change) -> bool:
 
 def _steep(metric: str, trials: Sequence[Record]) -> bool:
     """Returns whether the linear drift between consecutive trials is too large compared with their variation. Returns
-    False for interleaved systems. They are measured at the same time, so a drift affects all of them equally.
+    False for interleaved systems. Such systems are measured at the same time, so a drift affects all of them equally.
     """
     if any(record.turns_since for record in trials):
         return False

@@ -1,5 +1,5 @@
-"""Lists differences in builds and defaults between two versions or engines. They may explain a ratio, although they are
-not part of the version itself.
+"""Lists differences in builds and defaults between two versions or engines. Such differences may explain a ratio,
+although they are not part of the version itself.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ NONE = "none"
 
 @dataclass(frozen=True, slots=True)
 class BesideVersion:
-    """Two configurations with different server versions or engines. Each difference contains the baseline's value and
-    the configuration's value."""
+    """Two configurations with different server versions or engines. A difference contains the baseline's value and the
+    configuration's value."""
 
     cell: str
     baseline: str
     rows: tuple[Difference, ...]
     """Features that a build lacks (`LACKS`), followed by settings that were chosen for a build or a server."""
     defaults: tuple[Difference, ...] = ()
-    """Settings that are at their default in both versions and still differ. Their default therefore depends on the
+    """Settings that are at their default in both versions and still differ, because the default depends on the
     version."""
     other_engine: bool = False
     """Whether the engines differ. Each engine has its own settings and build features, so none are compared."""
@@ -63,8 +63,8 @@ def beside_version(
 
 def _builds(sides: Sequence[Mapping[str, str]], lacks: Sequence[Collection[str] | None]) -> tuple[Difference, ...]:
     """Returns the features that the two builds lack, if they differ. Features that one of the versions cannot have are
-    ignored. Returns nothing if the features of a build are unknown. They are unknown if the engine does not report them
-    or the record is old."""
+    ignored. Returns nothing if the features of a build are unknown, which is the case if the engine does not report
+    them or the record is old."""
     before, after = lacks
     if before is None or after is None:
         return ()

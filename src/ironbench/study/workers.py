@@ -21,8 +21,8 @@ class WorkerShare:
     throughput: float
     """Mean throughput over the trials."""
     p99_s: float | None
-    """Highest 99th percentile of all trials. It is a maximum, because a mean of percentiles is not a percentile. The
-    following fields are also maxima over the trials."""
+    """Highest 99th percentile of all trials. The value is a maximum, because a mean of percentiles is not a percentile.
+    The following fields are also maxima over the trials."""
     threads_cpu_share: float
     machine_cpu_share: float | None
     start_s: float

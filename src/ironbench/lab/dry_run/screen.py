@@ -60,7 +60,7 @@ def _factors(lab: Lab) -> str:
 
 
 def _runs(lab: Lab) -> str:
-    """Formats the runs as a table. Each row is a run, and a sign stands for each factor's value, because the values of
+    """Formats the runs as a table. A row is a run, and a sign represents each factor's value, because the values of
     many factors would not fit in a line."""
     rows = [("", *(str(number) for number, _ in enumerate(lab.factors, 1)))]
     for setup in lab.setups:

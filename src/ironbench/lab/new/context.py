@@ -19,7 +19,7 @@ class LabContext:
     dsn: str
     """DSN of the server without its password; empty if ironbench starts the server."""
     template: str
-    """Name of the user's database on the server. Each trial gets a copy of it. Empty if the name is unknown."""
+    """Name of the user's database on the server. Trials use copies of this database. Empty if the name is unknown."""
     version: str
     settings: Mapping[str, str]
     """Current settings of the server; empty if the server is not running."""

@@ -260,8 +260,8 @@ def _emulated(model: str) -> str:
 
 
 _ANYWHERE = "/var/tmp/ironbench-new"
-"""Path of a directory that is never created. It is used only to ask the engine whether its WAL can be in a separate
-directory."""
+"""Path of a directory that is never created. The path is used only to ask the engine whether its WAL can be in a
+separate directory."""
 
 
 def _takes(here: LabContext, **fields: Any) -> bool:

@@ -47,7 +47,7 @@ class Rotations:
     """Disturbances of turns that were kept because the maximum number of rotations was already dropped."""
     start_up_s: float | None = None
     """Lower bound for the seconds of work that a system loses per turn because of slow transactions after `START_UP_S`.
-    The value is that of the worst system. None if there was no pilot."""
+    The value is that of the worst system, or None if there was no pilot."""
 
     def warm_up(self) -> None:
         """Runs each system's warm-up. Raises DriveEndedError, OneSystemError and KeyboardInterrupt."""
@@ -55,9 +55,9 @@ class Rotations:
             side.turn(side.warmup_s or START_UP_S, 0.0)
 
     def pilot(self, longest_s: float) -> float:
-        """Measures the start-up of all systems and returns a slice length. It is the shortest length for which the
-        fraction lost to start-up is small enough, and at most `longest_s`. Returns `longest_s` if too few transactions
-        were observed. Raises DriveEndedError, OneSystemError and KeyboardInterrupt.
+        """Measures the start-up of all systems and returns a slice length. The result is the shortest length for which
+        the fraction lost to start-up is small enough, and at most `longest_s`. Returns `longest_s` if too few
+        transactions were observed. Raises DriveEndedError, OneSystemError and KeyboardInterrupt.
         """
         found: dict[str, StartTransactions] = {}
         for _ in range(PILOT_TURNS):

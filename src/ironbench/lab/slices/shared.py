@@ -1,5 +1,5 @@
-"""Combines the data checks of systems that use the same tables. Each check compares the tables with the work of all
-these systems."""
+"""Combines the data checks of systems that use the same tables. A check compares the tables with the work of all these
+systems."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SUMMED = (
 """Fields of a trial's summary that data checks read (`workloads.commit_check` and the checks of each workload)."""
 _OF_SCRIPTS = ("completed", "transactions", "failed")
 _STATEMENTS = 100
-"""Maximum number of statements in ironbench's own session, for each additional system. They are executed before the
-start and for checks."""
+"""Maximum number of statements in ironbench's own session, for each additional system. The statements are executed
+before the start and for checks."""
 
 
 class SharedChecks:
-    """Synchronises the systems of a block that use the same database. Their checks start only after the clients of all
+    """Synchronises the systems of a block that use the same database. Data checks start only after the clients of all
     these systems have finished."""
 
     def __init__(self, systems: int) -> None:

@@ -1,5 +1,5 @@
-"""A system that is interleaved with the other systems of its block. It gets load only in its turns, and is paused
-between them."""
+"""A system that is interleaved with the other systems of its block. The system gets load only in its turns, and is
+paused between them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class TurnDriver:
         return self._driven(msgspec.json.encode(whole), progress, started)
 
     def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Runs the rehearsal before the first turn. It is not divided into turns."""
+        """Runs the rehearsal, which is not divided into turns, before the first turn."""
         self.rehearsal = progress
         return self._driven(plan, progress, started)
 
@@ -112,7 +112,7 @@ class SliceSide:
     driven: Driven | None = None
     slices: list[Slice] = field(default_factory=list)
     frozen_used: ResourceUsage = field(default_factory=ResourceUsage)
-    """Resources that the system's processes used during pauses. They are not part of the trial."""
+    """Resources that the system's processes used during pauses. The trial's resource usage excludes these resources."""
     debt_s: float = 0.0
     """Seconds after the last turn for writes that the turns left behind: the end of a running checkpoint, one more
     checkpoint, and writing back dirty data."""
@@ -332,7 +332,7 @@ class SliceSide:
 
     @property
     def checkpoint_s(self) -> float | None:
-        """Interval between requested checkpoints, in seconds of this system's slices. None if no checkpoints are
+        """Interval between requested checkpoints, in seconds of this system's slices, or None if no checkpoints are
         requested."""
         return checkpoints.settled(self.setup).cell.load.checkpoint_s if self._at_turns.requests else None
 

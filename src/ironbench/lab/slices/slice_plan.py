@@ -62,8 +62,8 @@ def fits(duration_s: float, slice_s: float) -> bool:
 
 
 def longest(duration_s: float) -> float:
-    """Returns the longest slice that a pilot may choose if a system's slices take `duration_s` in total. Each system
-    must have at least `LEAST_TURNS` slices. Returns the shortest possible length if no length satisfies this."""
+    """Returns the longest slice that a pilot may choose if a system's slices take `duration_s` in total. A system must
+    have at least `LEAST_TURNS` slices. Returns the shortest possible length if no length satisfies this."""
     return next((length for length in reversed(LENGTHS_S) if fits(duration_s, length)), LENGTHS_S[0])
 
 

@@ -17,11 +17,11 @@ class Slice:
     """Start of the turn in seconds since the first turn of the block."""
     length_s: float
     transactions: int
-    """Number of successful transactions that started in the slice. They may have ended after it."""
+    """Number of successful transactions that started in the slice, even if they ended after the slice."""
     failed: int
     busy_s: float
-    """Time of the successful and the failed transactions, in seconds, summed over all clients. It includes the think
-    time after each transaction."""
+    """Time of the successful and the failed transactions, in seconds, summed over all clients. The think time after
+    each transaction is included."""
     start_up_s: float
     """Seconds from the start of the turn to the start of the slice."""
     drain_s: float

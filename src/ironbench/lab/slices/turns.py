@@ -49,8 +49,8 @@ from ironbench.trial.load import restore
 from ironbench.words import counted
 
 SLICES = "slices.json"
-"""File in the record of a system. It lists the system's slices with their start, length, transactions, and unmeasured
-times."""
+"""File in the record of a system. The file lists the system's slices with their start, length, transactions, and
+unmeasured times."""
 
 
 MUCH_WRITTEN = 0.05
@@ -59,7 +59,7 @@ MUCH_WRITTEN = 0.05
 
 @dataclass(slots=True)
 class InterleavedBench:
-    """Bench that measures all configurations of a block at the same time. It stores their records after the last turn.
+    """Bench that measures all configurations of a block at the same time. The records are stored after the last turn.
     Trials before the blocks and fixed-rate trials are not interleaved: `each` measures them one after another.
     """
 
@@ -183,8 +183,8 @@ class InterleavedBench:
         return found
 
     def _piloted(self) -> Iterator[Record]:
-        """Yields records of earlier blocks. They contain the slice length that the pilot chose, and the pilot's
-        warning. Aborted records are left out, because they do not contain the warning.
+        """Yields records of earlier blocks. These records contain the slice length that the pilot chose, and the
+        pilot's warning. Aborted records are left out, because they do not contain the warning.
         """
         whole = (one for one in self.directory.records() if one.purpose == Purpose.LAB and one.status.comparable)
         return (one for one in whole if one.turns_since)
@@ -266,8 +266,8 @@ class InterleavedBench:
         blamed: str = "",
         over: SliceSide | None = None,
     ) -> Sequence[Record]:
-        """Stores records for a block in which one system failed. All of its trials count as failed, because the block
-        is repeated as a whole. `blamed`: the configuration that failed, if known. `over`: the system of that
+        """Stores records for a block in which one system failed. Every trial of the block counts as failed, because the
+        block is repeated as a whole. `blamed`: the configuration that failed, if known. `over`: the system of that
         configuration, if its load has a result.
         """
         stop_all(sides)
@@ -327,8 +327,8 @@ def written_between(side: SliceSide) -> tuple[Note, ...]:
 
 
 def not_written_back(side: SliceSide) -> tuple[Note, ...]:
-    """Returns a note if ironbench has no access to the files of an existing server. It could then not write back the
-    server's dirty data."""
+    """Returns a note if ironbench has no access to the files of an existing server, and therefore could not write back
+    the server's dirty data."""
     if not side.unreached:
         return ()
     return (note("not-written-back", directories=tuple(sorted(side.unreached))),)
