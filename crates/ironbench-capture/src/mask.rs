@@ -1,10 +1,10 @@
 //! Replaces literals and parameters with other values of the same type, length and character classes.
 //!
 //! Masking permutes all values of a kind, for example all numbers with four digits. A random key selects the
-//! permutation. It is drawn for each capture and never stored. Equal values stay equal, and different values stay
-//! different. Statements that used the same value before masking therefore use the same value after it. The permutation
-//! is a Feistel network over the characters of a value, with SipHash-2-4 (Aumasson and Bernstein, 2012) as its keyed
-//! function. Format-preserving encryption in NIST SP 800-38G works the same way.
+//! permutation. The permutation is drawn for each capture and never stored. Equal values stay equal, and different
+//! values stay different. Statements that used the same value before masking therefore use the same value after it. The
+//! permutation is a Feistel network over the characters of a value, with SipHash-2-4 (Aumasson and Bernstein, 2012) as
+//! its keyed function. Format-preserving encryption in NIST SP 800-38G works the same way.
 
 use std::fs::File;
 use std::hash::Hasher;

@@ -104,7 +104,7 @@ pub fn parameters(text: &[u8]) -> Option<&[u8]> {
     text.get(start..).filter(|list| list.starts_with(b"$"))
 }
 
-/// A value in a list of parameters: its range, and whether it contains doubled quotes. None stands for NULL.
+/// A value in a list of parameters: its range, and whether it contains doubled quotes. NULL is stored as None.
 pub type Value = Option<(Range<usize>, bool)>;
 
 /// Splits a list such as `$1 = '9', $2 = NULL`. Returns false if the list is damaged.

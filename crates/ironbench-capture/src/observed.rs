@@ -60,8 +60,8 @@ impl Event {
         match self {
             Self::Ended(_) => 16,
             Self::Statement(one) => {
-                // The text of a prepared statement is shared. Its size still counts, because this may be the last
-                // reference to it.
+                // The text of a prepared statement is shared. The size of the text still counts, because this may be
+                // the last reference to it.
                 let values: usize = one.values.iter().flatten().map(|value| value.len() + 24).sum();
                 size_of::<Observed>() + one.text.len() + values
             }

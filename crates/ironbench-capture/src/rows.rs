@@ -304,7 +304,7 @@ pub(crate) struct Builder {
     obstacles: StringBuilder,
     row_counts: Int64Builder,
     /// Length of the longest parameter that does not end with "...". The field `dotted` is about the parameters that
-    /// end with "...". It contains the length of the shortest and of the longest of them, without the dots.
+    /// end with "...". The field contains the length of the shortest and of the longest of them, without the dots.
     longest: usize,
     dotted: Option<(usize, usize)>,
 }

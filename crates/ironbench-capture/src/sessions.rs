@@ -49,7 +49,7 @@ pub struct Executed {
 pub enum Parameters {
     /// The list as logged, such as `$1 = '9', $2 = NULL`. The list is empty if there are no parameters.
     Logged(Vec<u8>),
-    /// The values as texts. None stands for NULL.
+    /// The values as texts, with None for NULL.
     Sent(Vec<Option<Vec<u8>>>),
 }
 
@@ -144,7 +144,7 @@ impl Sessions {
             self.counts.sessions += 1;
         }
         if message == Message::Connected && !entry.has_start {
-            // The session of this number is an earlier one with the same process ID. It has ended.
+            // The session of this number is an earlier one with the same process ID, which has ended.
             return self.leave(entry.session, handler);
         }
         if line > 0 && self.open.get(&entry.session).is_some_and(|session| line <= session.last_line) {
@@ -260,7 +260,7 @@ impl Sessions {
         }
     }
 
-    /// Processes an error. It ends the statement. Without `log_statement`, only the error contains the statement.
+    /// Processes an error, which ends the statement. Without `log_statement`, only the error contains the statement.
     fn failed(&mut self, entry: &Entry, at_us: i64, handler: &mut impl Handler) {
         let Self { open, counts, .. } = self;
         let Some(session) = open.get_mut(&entry.session) else { return };

@@ -156,7 +156,7 @@ enum Group {
     Other,
 }
 
-/// A word in lower case. It is cut to the length of the longest keyword or function that matters.
+/// A word in lower case, cut to the length of the longest keyword or function that matters.
 #[derive(Clone, Copy, Default)]
 struct Word {
     bytes: [u8; 24],

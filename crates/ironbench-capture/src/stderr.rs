@@ -175,7 +175,7 @@ impl Prefix {
             match part {
                 Part::Literal(text) => rest = rest.strip_prefix(text.as_slice())?,
                 Part::Time => {
-                    // The zone follows the date and the time. It ends at the next space or literal.
+                    // The zone follows the date and the time. The zone ends at the next space or literal.
                     let zone = rest.get(20..)?;
                     let start = 20 + memchr(b' ', zone).filter(|_| rest[19] == b'.').map_or(0, |space| space + 1);
                     let ends = self.after(place);

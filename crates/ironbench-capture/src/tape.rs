@@ -27,8 +27,8 @@ pub struct Part {
 ///
 /// The columns are `client`, `opens`, `begins`, `ends`, `pipelined`, `failed`, `discards`, `at_us` (since the start),
 /// `duration_us`, `kind`, `place`, `prepared`, `text` and `parameters`. The columns `key_slot` and `key_result`
-/// describe a returned key that a later statement contains. They are NULL if there is none. The columns `key_places`,
-/// `key_lengths` and `key_slots` describe the values that a replay replaces.
+/// describe a returned key that a later statement contains. These columns are NULL if there is no such key. The columns
+/// `key_places`, `key_lengths` and `key_slots` describe the values that a replay replaces.
 ///
 /// # Errors
 /// Input: the columns differ from these. Failure: the file cannot be written, or a statement is too long.

@@ -1,4 +1,5 @@
-//! Distributions of row numbers. They are the same as for `sysbench --rand-type=…`, so that the same rows are hot.
+//! Distributions of row numbers. The distributions are the same as for `sysbench --rand-type=…`, so that the same rows
+//! are hot.
 //!
 //! sysbench documents names and parameters. The distribution `special` was measured, with tables of 100 to 100 000
 //! rows. A window of 1 + 1% of the rows lies in the middle of the table, and 75% of the accesses hit the upper 75% of

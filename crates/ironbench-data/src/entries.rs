@@ -7,7 +7,7 @@
 use std::io::Write as _;
 use std::ops::Range;
 
-/// Password of every generated entry. It protects nothing.
+/// Password of every generated entry. The password protects nothing.
 const PASSWORD: &str = "password";
 const FIRST: [&str; 26] = [
     "Ada", "Bela", "Carla", "Dora", "Edda", "Fred", "Greta", "Hugo", "Ines", "Jonas", "Karla", "Lars", "Mona", "Nils",
@@ -20,7 +20,7 @@ const LAST: [&str; 26] = [
 ];
 /// Attribute of the RDN.
 const RDN: &str = "uid";
-/// Number of letters drawn from one random number. It is 12, because 26^12 is below 2^57.
+/// Number of letters drawn from one random number. This number is 12, because 26^12 is below 2^57.
 const LETTERS_AT_ONCE: usize = 12;
 
 /// The random numbers of one entry (SplitMix64, Steele and others 2014).

@@ -34,7 +34,7 @@ macro_rules! names {
 }
 pub(crate) use names;
 
-/// Slot of each variable. It is None if no script mentions the variable.
+/// Slot of each variable, or None if no script mentions the variable.
 pub struct Slots(Vec<Option<Slot>>);
 
 impl Slots {

@@ -17,7 +17,7 @@ const KEYED: &[&str] = &["id", "number", "amount", "moment", "payload"];
 const AMOUNTS: u64 = 1_000_000;
 /// 2025-01-01 in seconds since 1970-01-01.
 const FIRST_MOMENT: i64 = 1_735_689_600;
-/// Letters of payloads, with six bits each. None of them needs escaping in any format.
+/// Letters of payloads, with six bits each. No letter needs escaping in any format.
 pub(crate) const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.";
 /// Number of characters generated from one random number.
 const LETTERS_PER_NUMBER: u64 = 8;

@@ -19,8 +19,8 @@ pub trait Device: Send {
     /// Returns the capacity in bytes.
     fn capacity(&self) -> u64;
 
-    /// Returns the CPU time in nanoseconds that the device's driver takes on the host for this I/O. It is negligible
-    /// for most devices.
+    /// Returns the CPU time in nanoseconds that the device's driver takes on the host for this I/O. This time is
+    /// negligible for most devices.
     fn host_cpu(&self, _op: Op, _length: u32) -> u64 {
         0
     }

@@ -17,7 +17,7 @@ pub enum Figures {
     Disk(DiskFigures),
     Flash(FlashFigures),
     Volume(VolumeFigures),
-    /// A controller or a bus, shared by the devices behind it. It stores no data.
+    /// A controller or a bus, which stores no data and is shared by the devices behind it.
     Controller(ControllerFigures),
 }
 
@@ -57,7 +57,7 @@ pub struct DiskFigures {
     pub overhead: f64,
     /// Number of queued commands from which the drive chooses the next one.
     pub queue: u32,
-    /// Size of the volatile cache. It is used for writes if `write_cache` is set.
+    /// Size of the volatile cache. The cache is used for writes if `write_cache` is set.
     pub cache: f64,
     pub write_cache: bool,
     /// Number of bytes that the drive reads ahead after a sequential read.
@@ -68,7 +68,7 @@ pub struct DiskFigures {
 #[serde(deny_unknown_fields)]
 pub struct FlashFigures {
     pub capacity: f64,
-    /// Number of units that work in parallel. They are channels, or dies if the controller interleaves them.
+    /// Number of units that work in parallel. The units are channels, or dies if the controller interleaves them.
     pub units: u32,
     /// Number of bytes that a unit reads or programs at a time.
     pub page: f64,

@@ -1,4 +1,4 @@
-//! Models for the tests of this crate. They have round numbers instead of the figures of a product.
+//! Models for the tests of this crate. These models have round numbers instead of the figures of a product.
 
 use crate::figures::Models;
 

@@ -36,8 +36,8 @@ pub struct Row {
     pub waker: StackId,
 }
 
-/// All rows. Their number is limited. At the limit, a new combination is counted in the row without the waker's stack.
-/// If there is no such row, it is counted in the row without the thread's stack.
+/// All rows. The number of rows is limited. At the limit, a new combination is counted in the row without the waker's
+/// stack. If there is no such row, it is counted in the row without the thread's stack.
 #[derive(Default)]
 pub struct Rows {
     pub rows: Vec<Row>,

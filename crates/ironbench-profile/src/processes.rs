@@ -85,7 +85,8 @@ impl Processes {
                 let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
                 self.named(tid, name.trim_end_matches('\n'));
             }
-            // Shortly after a fork, parent and child have the same mappings. They then share one address space here.
+            // Shortly after a fork, parent and child have the same mappings. Parent and child then share one address
+            // space here.
             if let Some(parent) = parent.and_then(|parent| self.known.get(&parent))
                 && parent.space == space
             {

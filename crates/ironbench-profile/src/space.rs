@@ -39,7 +39,7 @@ struct Mapping {
 /// The address space of a process. Forked processes share it until one of them adds a mapping.
 #[derive(Debug)]
 pub struct Space {
-    /// ID of the current mappings. It changes when a mapping is added.
+    /// ID of the current mappings. The ID changes when a mapping is added.
     id: u64,
     mappings: BTreeMap<u64, Mapping>,
 }
@@ -72,8 +72,8 @@ impl Space {
         self.id
     }
 
-    /// Adds a mapping. It replaces older mappings at the same addresses, because the kernel does not report when a
-    /// mapping is removed.
+    /// Adds a mapping. The new mapping replaces older mappings at the same addresses, because the kernel does not
+    /// report when a mapping is removed.
     pub fn map(&mut self, start: u64, length: u64, offset: u64, file: FileId) {
         let end = start.saturating_add(length);
         let covered: Vec<_> = self.mappings.range(..end).rev().map(|(&at, &old)| (at, old)).collect();

@@ -1,5 +1,5 @@
-//! Off-CPU time. It lasts from the moment at which a CPU switches away from a thread until a CPU switches back to it.
-//! The wake-up of the thread divides this time into two parts.
+//! Off-CPU time, which lasts from the moment at which a CPU switches away from a thread until a CPU switches back to
+//! it. The wake-up of the thread divides this time into two parts.
 
 use foldhash::HashMap;
 

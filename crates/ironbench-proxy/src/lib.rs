@@ -1,8 +1,9 @@
 //! A proxy between an application and its database server, which captures the statements of the application.
 //!
-//! Bytes pass unchanged in both directions. The proxy sends them on before it looks at them. It passes the statements
-//! through a bounded queue to the thread that stores them, so that the application never waits for a disk. `lane` moves
-//! the bytes, `opening` handles the start of connections, and `postgres` and `mysql` follow the messages of a session.
+//! Bytes pass unchanged in both directions. The proxy sends them on before it looks at them. The proxy passes the
+//! statements through a bounded queue to the thread that stores them, so that the application never waits for a disk.
+//! `lane` moves the bytes, `opening` handles the start of connections, and `postgres` and `mysql` follow the messages
+//! of a session.
 
 mod framing;
 mod lane;

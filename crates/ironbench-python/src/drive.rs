@@ -27,15 +27,15 @@ use crate::door;
 use crate::errors::raise;
 use crate::histogram::Histogram;
 
-/// Result of a turn. It consists of the number of successful transactions, the number of failed transactions, and three
-/// times in seconds: those of the transactions, of the start-up and of draining.
+/// Result of a turn. The result consists of the number of successful transactions, the number of failed transactions,
+/// and three times in seconds: those of the transactions, of the start-up and of draining.
 type Rested = (u64, u64, f64, f64, f64);
 
 /// Progress of a running `drive`, which other threads can read.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Progress {
     control: Arc<Control>,
-    /// State of a drive that runs in another process. It is None for a drive in this process.
+    /// State of a drive that runs in another process, or None for a drive in this process.
     shown: Mutex<Option<Shown>>,
 }
 
@@ -48,8 +48,8 @@ struct Shown {
     seconds: Vec<Passed>,
 }
 
-/// A second of the window that is complete. It has a width, the numbers of successful and failed transactions, and the
-/// mean and standard deviation of the response time.
+/// A second of the window that is complete. This tuple contains a width, the numbers of successful and failed
+/// transactions, and the mean and standard deviation of the response time.
 type Passed = (f64, u64, u64, f64, f64);
 
 impl Progress {
@@ -69,7 +69,7 @@ impl Progress {
         Self { control: Arc::new(Control::new()), shown: Mutex::new(None) }
     }
 
-    /// Stops the trial within a second. Its result is marked as `cut_short`.
+    /// Stops the trial within a second. The trial's result is marked as `cut_short`.
     fn stop(&self) {
         self.control.stop();
     }
@@ -90,8 +90,8 @@ impl Progress {
         self.control.turns.ask();
     }
 
-    /// Starts a turn. All clients must be resting. They work on these CPUs for `start_up_s`, and then for the measured
-    /// slice.
+    /// Starts a turn. All clients must be resting. The clients work on these CPUs for `start_up_s`, and then for the
+    /// measured slice.
     fn begin_turn(&self, start_up_s: f64, slice_s: f64, cpus: Vec<usize>) {
         self.control.turns.begin(clock::from_seconds(start_up_s), clock::from_seconds(slice_s), cpus);
     }

@@ -1,4 +1,4 @@
-//! The interface between Python and the core. It only converts values and exceptions.
+//! The interface between Python and the core, which only converts values and exceptions.
 
 use pyo3::prelude::*;
 

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::errors::raise;
 
-/// State of a sampler. It is prepared at first, then running, and finally ended.
+/// State of a sampler, which is prepared at first, then running, and finally ended.
 enum State {
     Prepared(sample::Prepared),
     Running(sample::Sampler),

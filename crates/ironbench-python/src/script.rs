@@ -1,4 +1,5 @@
-//! pgbench scripts for Python. They are checked before anything is started. A test can run them without a database.
+//! pgbench scripts for Python. The scripts are checked before anything is started. A test can run them without a
+//! database.
 
 use ironbench_core::Error;
 use ironbench_core::drive::ldap::Operations;

@@ -1,5 +1,5 @@
-//! Threads that do one I/O at a time by ordinary system calls. They are used for synced writes, and if io_uring is not
-//! available.
+//! Threads that do one I/O at a time by ordinary system calls. These threads are used for synced writes, and if
+//! io_uring is not available.
 
 use std::io;
 use std::os::fd::RawFd;

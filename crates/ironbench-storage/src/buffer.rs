@@ -1,4 +1,4 @@
-//! The bytes that are written. They are random, or partly zeros.
+//! The bytes that are written, which are random, or partly zeros.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 
@@ -29,7 +29,7 @@ pub struct Buffer {
 unsafe impl Send for Buffer {}
 
 impl Buffer {
-    /// Allocates a buffer. Of each 4 KiB, the last `zero_percent` percent are zeros, and the rest is random.
+    /// Allocates a buffer. In each 4 KiB, the last `zero_percent` percent are zeros, and the rest is random.
     pub fn new(pass: &Pass, random: &mut SplitMix64) -> Self {
         let (bytes, zero_percent) = (pass.block_bytes as usize, pass.zero_percent);
         let large = bytes >= LARGE && !pass.small_pages;

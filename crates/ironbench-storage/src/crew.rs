@@ -1,4 +1,4 @@
-//! The threads of a pass. They prepare, start together, and return their measurements.
+//! The threads of a pass, which prepare, start together, and return their measurements.
 
 use std::io;
 use std::os::fd::RawFd;

@@ -69,7 +69,7 @@ pub struct Summary {
     pub cpu_system_s: f64,
     /// I/O method: `io_uring` or `threads`.
     pub io: &'static str,
-    /// Reason why io_uring is not available. It is empty if io_uring is available or was not requested.
+    /// Reason why io_uring is not available. The text is empty if io_uring is available or was not requested.
     pub note: String,
     /// Whether the pass was stopped before its end.
     pub stopped: bool,

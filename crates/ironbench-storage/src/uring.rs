@@ -1,7 +1,7 @@
 //! A thread that keeps `depth` I/Os in flight with io_uring.
 //!
-//! Each round is one system call. It submits the I/Os that were started since the last round, and waits if there is no
-//! completion. A round handles at most four completions. Therefore, even if a device completes many I/Os at once,
+//! Each round is one system call. This call submits the I/Os that were started since the last round, and waits if there
+//! is no completion. A round handles at most four completions. Therefore, even if a device completes many I/Os at once,
 //! others are always in flight. Buffers and file are registered (io_uring_register(2)), so that the kernel need not pin
 //! pages for each I/O. The clock is read once per round. The time of an I/O is from the round that submitted it to the
 //! round that handled its completion.

@@ -123,8 +123,8 @@ fn extreme(arguments: &[Value], greatest: bool) -> Result<Value, EvalError> {
         let mut best = arguments[0].to_double()?;
         for next in &arguments[1..] {
             let next = next.to_double()?;
-            // Comparisons with NaN are false, so the order of the operands matters. It is the same as in pgbench's C
-            // macros.
+            // Comparisons with NaN are false, so the order of the operands matters. The order is the same as in
+            // pgbench's C macros.
             let keep = if greatest { best > next } else { best < next };
             best = if keep { best } else { next };
         }

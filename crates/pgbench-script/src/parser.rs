@@ -257,8 +257,8 @@ impl<'a> Parser<'a> {
                 self.join(zero, operand, found.offset, |operands| Expression::Binary(Operator::Subtract, operands))
             }
             Token::Symbol("~") => {
-                // The operand of `~` extends further than the operand of a minus sign. It includes all operators that
-                // bind more tightly than the bitwise ones.
+                // The operand of `~` extends further than the operand of a minus sign. The operand of `~` includes all
+                // operators that bind more tightly than the bitwise ones.
                 let operand = self.expression(BITWISE + 1)?;
                 let ones = constant(Value::Integer(-1));
                 self.join(ones, operand, found.offset, |operands| Expression::Binary(Operator::BitXor, operands))

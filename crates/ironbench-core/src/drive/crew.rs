@@ -213,8 +213,8 @@ pub fn run<W: Worker>(
     let crew = Crew { gate: &gate, orders, abort: &abort, losses: &losses, edges: &edges, log: &log };
     let lead = || if crew.all_ready(poll) { crew.work(&slices, poll) } else { Ok(Haul::dismissed()) };
     let (mut haul, each) = match led(&gate, members, lead) {
-        // The trial was stopped before it started. A thread may notice the stop before this loop does. Its error is
-        // then a consequence of the stop.
+        // The trial was stopped before it started. A thread may notice the stop before this loop does. The thread's
+        // error is then a consequence of the stop.
         Err(_) if orders.control.is_stopped() && gate.start().is_none() => (Haul::dismissed(), Vec::new()),
         outcome => outcome?,
     };

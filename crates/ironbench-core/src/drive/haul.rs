@@ -19,8 +19,8 @@ pub struct Ended {
     pub unfinished: u64,
     /// Time that unfinished transactions had taken inside the window, summed over all clients.
     pub unfinished_ns: u64,
-    /// Number of transactions that were still unfinished after the drain. It is unknown whether the engine committed
-    /// them.
+    /// Number of transactions that were still unfinished after the drain. The engine may or may not have committed
+    /// these transactions.
     pub abandoned: u64,
     /// Number of times that receiving had to be restarted because all receive buffers were in use.
     pub receive_rearms: u64,

@@ -19,8 +19,8 @@ pub trait Jobs: Sync {
     /// Returns the variables that the source sets. Scripts need not define them.
     fn variables(&self) -> &'static [&'static str];
 
-    /// Returns the number of clients that wait for jobs and follow no schedule. They are additional to the plan's
-    /// clients and numbered after them.
+    /// Returns the number of clients that wait for jobs and follow no schedule. These clients are additional to the
+    /// plan's clients and numbered after them.
     fn waiting_clients(&self) -> usize;
 
     /// Whether the source paces the plan's clients. If so, the role of a client determines how long the client rests
@@ -42,13 +42,13 @@ pub trait Jobs: Sync {
     fn figures(&self) -> BTreeMap<String, f64>;
 
     /// Returns the name of the lag histogram. This histogram contains the time that each job in `LAGGING_LINE` waited
-    /// from its due time to its start. It exists only if clients wait for jobs.
+    /// from its due time to its start. The histogram exists only if clients wait for jobs.
     fn lag(&self) -> String {
         format!("{}_lag", self.name())
     }
 
     /// Returns the name of the queue length metric. This metric is the mean number of jobs in `LAGGING_LINE` that were
-    /// due and had not started. It exists only if clients wait for jobs.
+    /// due and had not started. The metric exists only if clients wait for jobs.
     fn queue(&self) -> String {
         format!("{}_queue_mean", self.name())
     }

@@ -26,8 +26,8 @@ pub enum Pace<'a> {
 }
 
 /// The schedule of an open loop, shared by all threads. A client that is free takes the next transaction and sleeps
-/// until its scheduled start. It does not matter in which thread the client is. A transaction therefore waits only
-/// while all clients are busy, and each scheduled start wakes only one thread.
+/// until its scheduled start. The thread of the client does not matter. A transaction therefore waits only while all
+/// clients are busy, and each scheduled start wakes only one thread.
 #[derive(Debug)]
 pub struct SharedSchedule(Mutex<Queue>);
 

@@ -59,11 +59,11 @@ pub struct Summary {
     /// The time that `cut_off` transactions had taken inside the window, summed over all clients.
     #[serde(default)]
     pub cut_off_s: f64,
-    /// Time before the window that was spent on transactions that finished inside the window. Their response times
-    /// include this time.
+    /// Time before the window that was spent on transactions that finished inside the window. The response times of
+    /// these transactions include this time.
     pub carried_s: f64,
-    /// Number of commits since the sessions started, including warm-up and drain. It can be compared with the server's
-    /// own counter. A script of three statements outside a transaction block commits three times.
+    /// Number of commits since the sessions started, including warm-up and drain. This number can be compared with the
+    /// server's own counter. A script of three statements outside a transaction block commits three times.
     pub commits: u64,
     /// Changes that a directory refused since the sessions started. The directory itself counts them as completed.
     #[serde(default)]

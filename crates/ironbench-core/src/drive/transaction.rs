@@ -97,9 +97,9 @@ pub trait Transaction {
         false
     }
 
-    /// Handles the loss of the connection. If `_inside`, a transaction is in progress. It then counts as failed, and
-    /// `_cause` is the reason. Returns how the transaction ended. Returns None if the trial has to end, because no
-    /// other client can do this client's work.
+    /// Handles the loss of the connection. If `_inside`, a transaction is in progress. The transaction then counts as
+    /// failed, and `_cause` is the reason. Returns how the transaction ended. Returns None if the trial has to end,
+    /// because no other client can do this client's work.
     fn abandon(&mut self, _inside: bool, _cause: &str, _tally: &mut Tally) -> Option<Ending> {
         None
     }

@@ -186,7 +186,8 @@ impl<'a> Recorder<'a> {
         begun >= self.begins.start && begun < self.begins.end
     }
 
-    /// Records a transaction of `kind` that succeeded at `now`. It was due at `intended` and started at `begun`.
+    /// Records a transaction of `kind` that succeeded at `now`. The transaction was due at `intended` and started at
+    /// `begun`.
     #[inline]
     pub fn complete(&mut self, kind: usize, intended: u64, begun: u64, now: u64) {
         self.tally.kinds[kind].transactions += 1;
@@ -230,7 +231,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Records how long a job waited for a client. It was due at `due` and starts at `now`.
+    /// Records how long a job waited for a client. The job was due at `due` and starts at `now`.
     #[inline]
     pub fn waited(&mut self, due: u64, now: u64) {
         if self.phase == Phase::Open {

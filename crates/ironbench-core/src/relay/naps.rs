@@ -1,7 +1,7 @@
 //! Decides how long a thread sleeps until something is due.
 //!
-//! A sleeping thread wakes late by tens of microseconds, because of timers and idle states of the processor. Its timer
-//! is therefore set earlier, by the recent wake-up latency. The thread spins for the rest of the time.
+//! A sleeping thread wakes late by tens of microseconds, because of timers and idle states of the processor. The
+//! thread's timer is therefore set earlier, by the recent wake-up latency. The thread spins for the rest of the time.
 //!
 //! With many pieces in flight, the lateness of a single piece hardly matters. The thread then does not spin, and leaves
 //! the CPU to client and server.

@@ -251,8 +251,8 @@ impl Sampler {
     fn spawn(&mut self, group: Group, window_start: Instant) -> Result<()> {
         let Group { thread, places, mut watched, give_up, commits, requests } = group;
         let (commands, orders) = mpsc::channel();
-        // Time of this call relative to the start of the window. It is measured here, because the thread may run only
-        // after the window has started. The thread must still take the sample of tick 0.
+        // Time of this call relative to the start of the window. The time is measured here, because the thread may run
+        // only after the window has started. The thread must still take the sample of tick 0.
         let began_ns = -(window_start.saturating_duration_since(Instant::now()).as_nanos() as i64);
         let collected = Arc::new(Mutex::new(Collected::of(&watched)));
         let shared = Arc::clone(&collected);

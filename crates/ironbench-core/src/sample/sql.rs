@@ -118,10 +118,10 @@ impl<P: SessionProtocol> Reader for Statement<P> {
     }
 }
 
-/// Whether the next try may succeed. It may if the statement was cancelled, if the server rolled it back, or if
-/// resources or a lock were not available. PostgreSQL 18 documentation, Appendix A: classes 40, 53, 55 and code 57014.
-/// MySQL's SQLSTATEs are too broad, so error numbers are used for lock wait timeout, interrupt and statement timeout. A
-/// lost connection has no SQLSTATE, so it is permanent.
+/// Whether the next try may succeed. This is the case if the statement was cancelled, if the server rolled it back, or
+/// if resources or a lock were not available. PostgreSQL 18 documentation, Appendix A: classes 40, 53, 55 and code
+/// 57014. MySQL's SQLSTATEs are too broad, so error numbers are used for lock wait timeout, interrupt and statement
+/// timeout. A lost connection has no SQLSTATE, so it is permanent.
 fn passing(sqlstate: &str, number: u16) -> bool {
     ["40", "53", "55"].iter().any(|class| sqlstate.starts_with(class))
         || sqlstate == "57014"

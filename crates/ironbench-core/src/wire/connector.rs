@@ -34,8 +34,8 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Connected<P: ServerProtocol> {
     pub stream: Stream,
-    /// Bytes that the server sent after its last reply, which is rare. They must be parsed before bytes that are read
-    /// later.
+    /// Bytes that the server sent after its last reply, which is rare. These bytes must be parsed before bytes that are
+    /// read later.
     pub unread: Vec<u8>,
     pub state: P::State,
     pub(super) counter: P::Counter,

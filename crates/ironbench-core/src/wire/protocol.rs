@@ -38,8 +38,8 @@ pub struct Target<'a> {
 /// A server's answer to a request for TLS.
 pub enum TlsAnswer {
     Accepted,
-    /// The server does not support TLS. The text is a colon and the server's reason. It is empty if the server gave no
-    /// reason.
+    /// The server does not support TLS. The text is a colon and the server's reason. The text is empty if the server
+    /// gave no reason.
     Refused(String),
 }
 

@@ -30,8 +30,8 @@ pub const UNASKED: &str = "the server sent an unexpected answer";
 /// Maximum length of a server's message in bytes. PostgreSQL may send up to 8 MiB.
 const LONGEST_TEXT: usize = 4000;
 
-/// Cleans a server's message for display. The result is UTF-8 of limited length. It contains no control characters,
-/// because they could move a terminal's cursor.
+/// Cleans a server's message for display. The result is UTF-8 of limited length. The result contains no control
+/// characters, because they could move a terminal's cursor.
 pub(super) fn said(text: &[u8]) -> String {
     let cut = text.len() > LONGEST_TEXT;
     let kept = String::from_utf8_lossy(&text[..text.len().min(LONGEST_TEXT)]);

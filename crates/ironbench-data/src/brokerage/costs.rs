@@ -20,7 +20,8 @@ pub fn charge_cents(kind: Kind, tier: u64) -> i64 {
     most - 100 * (tier as i64 - 1)
 }
 
-/// Returns the commission in hundredths of a percent. It decreases with the quantity band and with the tier.
+/// Returns the commission in hundredths of a percent. The commission decreases with the quantity band and with the
+/// tier.
 pub fn commission_rate(tier: u64, kind: Kind, exchange: u64, band: usize) -> i64 {
     let watched = if kind.is_market() { 0 } else { 5 };
     95 + watched - 12 * band as i64 - 8 * (tier as i64 - 1) - 2 * (EXCHANGES - 1 - exchange) as i64

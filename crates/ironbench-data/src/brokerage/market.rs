@@ -109,7 +109,8 @@ const SYMBOL_STEP: u64 = 7_345_679;
 /// The multiplicative inverse of `SYMBOL_STEP` modulo 26⁵.
 const SYMBOL_STEP_BACK: u64 = 5352239;
 
-/// A security's symbol. It consists of five letters for the company. The symbol of a preferred share also has a `P`.
+/// A security's symbol. The symbol consists of five letters for the company. The symbol of a preferred share also has a
+/// `P`.
 #[derive(Clone, Copy)]
 pub struct Symbol {
     letters: [u8; 6],

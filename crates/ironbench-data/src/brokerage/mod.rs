@@ -80,7 +80,7 @@ enum Purpose {
     Maintenance,
 }
 
-/// Start of the identifiers. They exceed 32 bits, so that an engine cannot store them as 32-bit integers.
+/// Start of the identifiers. The identifiers exceed 32 bits, so that an engine cannot store them as 32-bit integers.
 const IDS: i64 = 4_300_000_000;
 const TRADE_IDS: i64 = 200_000_000_000_000;
 

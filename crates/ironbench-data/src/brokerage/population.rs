@@ -80,7 +80,7 @@ pub fn held_range(tier: u64, accounts: u64) -> (u64, u64) {
     (7 - share(5), MOST_HELD - share(3))
 }
 
-/// Cumulative number of initial trades over the customers of a load unit. It is the same in every load unit.
+/// Cumulative number of initial trades over the customers of a load unit. The numbers are the same in every load unit.
 ///
 /// The number of a customer's trades is proportional to the customer's activity. The cumulative number is rounded,
 /// rather than each customer's number, so that the total is exact.

@@ -41,7 +41,7 @@ impl Trade {
         if self.kind.is_sell() { -self.quantity } else { self.quantity }
     }
 
-    /// Returns the amount that the account receives. It is negative if the account pays.
+    /// Returns the amount that the account receives. The amount is negative if the account pays.
     pub fn settled_cents(&self) -> i64 {
         -self.signed() * self.price_cents - self.charge_cents - self.commission_cents
     }
@@ -158,7 +158,7 @@ pub fn delay_ms(dice: &mut Dice) -> i64 {
     (halvings * (MEAN_DELAY_MS * 6931 / 10_000) / (4096 * 4096)).min(LONGEST_DELAY_MS) as i64
 }
 
-/// The trades of a group of customers in order of completion. Their numbers are in the same order.
+/// The trades of a group of customers in order of completion. The numbers of the trades are in the same order.
 pub struct Group<'a> {
     brokerage: &'a Brokerage,
     pub traders: Vec<Trader>,

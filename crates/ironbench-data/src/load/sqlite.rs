@@ -42,8 +42,8 @@ struct Inserts<'a> {
     statement: Statement<'a>,
     column: usize,
     bytes: u64,
-    /// The first error of the current row. It is returned at the end of the row, because the methods that add a value
-    /// return no error.
+    /// The first error of the current row. The error is returned at the end of the row, because the methods that add a
+    /// value return no error.
     failure: Option<rusqlite::Error>,
     phrase: Phrase,
     progress: &'a Progress,

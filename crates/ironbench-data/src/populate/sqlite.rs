@@ -39,8 +39,8 @@ pub fn run(populate: &Populate, path: &str, pragmas: &[String], orders: &Orders,
 const BEGIN: usize = 0;
 const COMMIT: usize = 1;
 const FULL: usize = 2;
-/// Index of the statement for an INSERT with fewer rows, which may be the last one of a commit. It is prepared again
-/// when its number of rows changes.
+/// Index of the statement for an INSERT with fewer rows, which may be the last one of a commit. This statement is
+/// prepared again when its number of rows changes.
 const SHORT: usize = 3;
 const STATEMENTS: usize = 4;
 

@@ -13,8 +13,8 @@ pub struct CopyText<F> {
     phrase: Phrase,
 }
 
-/// Size of a piece. It is large enough to make the cost of system calls negligible, and small enough to stay in the
-/// processor's cache.
+/// Size of a piece. The size is large enough to make the cost of system calls negligible, and small enough to stay in
+/// the processor's cache.
 const PIECE: usize = 64 * 1024;
 
 impl<F, E> CopyText<F>
@@ -123,7 +123,7 @@ pub struct CopyBinary<F> {
 }
 
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// Marks the end of the data. It is sent where a row would start with its number of columns.
+/// Marks the end of the data. The mark is sent where a row would start with its number of columns.
 const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 /// The length of a NULL value.
 pub const NULL: [u8; 4] = (-1i32).to_be_bytes();

@@ -2,7 +2,7 @@
 
 use super::{BYTE_ORDER_MARK, Dialect, Kind, Scanner, State};
 
-/// The first line of newer dumps. It forbids the client mariadb to run programs.
+/// The first line of newer dumps. This line forbids the client mariadb to run programs.
 const SANDBOX: &[u8] = b"/*M!999999\\-";
 
 /// Maximum length of a delimiter. The client mariadb ignores the rest of a longer one (`delimiter` in client/mysql.cc).

@@ -5,8 +5,8 @@ use super::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, LAST_NAMES, Tpcc};
 use crate::dice::Dice;
 use crate::row::Sink;
 
-/// Time of everything that is loaded, 2026-01-01 00:00:00, in seconds since 1970-01-01. It is constant, because the
-/// rows must not depend on the time at which they are generated.
+/// Time of everything that is loaded, 2026-01-01 00:00:00, in seconds since 1970-01-01. The time is constant, because
+/// the rows must not depend on the time at which they are generated.
 const LOADED_AT: i64 = 1_767_225_600;
 
 /// Amounts and rates of the loaded rows. Amounts are in hundredths, and rates in ten-thousandths.
@@ -201,7 +201,8 @@ impl Tpcc {
         Order { lines: dice.between(5, 15) as i32, carrier: dice.between(1, 10) as i32 }
     }
 
-    /// Returns the customers of a district in the order of their orders. It is a random permutation (Fisher–Yates).
+    /// Returns the customers of a district in the order of their orders. The order is a random permutation
+    /// (Fisher–Yates).
     fn order_customers(&self, district: u64) -> Vec<i32> {
         let mut dice = self.dice(Purpose::OrderCustomers, district);
         let mut customers: Vec<i32> = (1..=CUSTOMERS as i32).collect();

@@ -35,8 +35,8 @@ pub const WIDE_ABOVE: f64 = 300.0;
 /// Properties of a table, known without generating its rows.
 struct Known {
     table: Table,
-    /// Number of rows at scale factor 1 by which `tpchgen` partitions the table. It is 0 for a table that is never
-    /// partitioned. For `lineitem` it is the number of orders, and for `partsupp` the number of parts.
+    /// Number of rows at scale factor 1 by which `tpchgen` partitions the table. The number is 0 for a table that is
+    /// never partitioned. For `lineitem` it is the number of orders, and for `partsupp` the number of parts.
     base: u64,
     /// Number of these rows in one unit. A unit has about half a megabyte of text.
     per_unit: u64,

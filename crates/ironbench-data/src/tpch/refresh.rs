@@ -15,7 +15,7 @@ pub const SETS: u64 = 1000;
 const KEY_GROUPS: u64 = 4;
 const KEYS_OF_A_GROUP: u64 = 8;
 /// The lowest bits of a key, of which there are this many, select one of eight keys. The next constant is the number of
-/// bits above them. Those bits select one of the four groups.
+/// bits above them, which select one of the four groups.
 const KEEP: i64 = 3;
 const SPARSE: i64 = 2;
 

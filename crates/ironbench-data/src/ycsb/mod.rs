@@ -63,8 +63,8 @@ pub fn write_key(number: u64, out: &mut String) {
     let _ = write!(out, "user{}", hash(number));
 }
 
-/// Appends the value of a field. Its letters are derived from the random numbers of `next`. They need no escaping in
-/// any format, including JSON and quoted SQL.
+/// Appends the value of a field. The letters are derived from the random numbers of `next`, and need no escaping in any
+/// format, including JSON and quoted SQL.
 fn write_value(length: usize, out: &mut String, mut next: impl FnMut() -> u64) {
     let mut left = length;
     while left > 0 {

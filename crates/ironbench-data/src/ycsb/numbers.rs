@@ -44,7 +44,7 @@ pub(super) struct Numbers {
     distribution: Distribution,
     /// Number of loaded records.
     records: u64,
-    /// Number of records that the Zipf distribution covers. It includes records that may be inserted later.
+    /// Number of records that the Zipf distribution covers, including records that may be inserted later.
     space: u64,
     /// Number of ranks. The next field is the distribution of the ranks.
     ranks: u64,

@@ -121,8 +121,8 @@ fn popular_records_are_anywhere_in_the_table_and_stay_popular_while_it_grows() {
     let seen = drawn(Distribution::Zipfian, false, &Inserted::default());
     let most = |seen: &[u64]| (0..seen.len()).max_by_key(|&number| seen[number]).unwrap() as u64;
     assert_eq!(most(&seen), hash(0) % 1000);
-    // The most popular of ten billion ranks gets 3.8% of the draws. Its record may get more, because another popular
-    // rank may lead to the same record.
+    // The most popular of ten billion ranks gets 3.8% of the draws. The record of this rank may get more, because
+    // another popular rank may lead to the same record.
     assert!((7000..9000).contains(&seen[most(&seen) as usize]), "{}", seen[most(&seen) as usize]);
     assert!(seen[..1000].iter().all(|&count| count > 0));
     let before = drawn(Distribution::Zipfian, true, &Inserted::default());

@@ -2,7 +2,7 @@
 //!
 //! The controller limits the rate of all I/Os together. I/Os reserve their slot when they arrive, so the limits do not
 //! depend on what the devices do. A controller may have a battery-backed cache for writes. A write is complete when it
-//! is in the cache. It leaves the cache when the devices have written it.
+//! is in the cache. The write leaves the cache when the devices have written it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -14,7 +14,7 @@ pub struct Stripe {
 }
 
 impl Stripe {
-    /// Creates the array. It uses the same number of chunks on each member, which is the number that fits on the
+    /// Creates the array, which uses the same number of chunks on each member, which is the number that fits on the
     /// smallest member.
     pub fn new(members: Members, chunk: u64) -> Self {
         let least = members.iter().map(|member| member.capacity()).min().unwrap_or(0) / chunk * chunk;

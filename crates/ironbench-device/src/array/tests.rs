@@ -121,7 +121,8 @@ fn a_full_row_is_written_without_reading_and_a_small_write_reads_two() {
     assert_eq!(log.lock().unwrap().iter().filter(|io| io.1 == Op::Read).count(), 2);
 }
 
-/// A device that serves one I/O after the other, each in a millisecond. It asserts that I/Os come in order of arrival.
+/// A device that serves one I/O after the other, each in a millisecond. The device asserts that I/Os come in order of
+/// arrival.
 #[derive(Default)]
 struct Serial {
     free: u64,

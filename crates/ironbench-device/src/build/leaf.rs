@@ -11,7 +11,7 @@ use crate::figures::{DiskFigures, Figures, FlashFigures, VolumeFigures};
 use crate::model::{Choice, Disk, Flash, Free, Memory, Use, Volume, checked_disk, checked_flash, read_seek};
 use crate::text::Expression;
 
-/// Assumed fill level of flash, unless the expression sets it. It is below 1, because operators leave room for
+/// Assumed fill level of flash, unless the expression sets it. The level is below 1, because operators leave room for
 /// databases to grow.
 const FILL: f64 = 0.5;
 

@@ -48,8 +48,8 @@ impl Probe {
     }
 
     /// Measures the mean time of 4 KiB reads like `mean_ns`. Also returns how much of this time the reads spend before
-    /// and after the block device. This is a plain mean, because the kernel reports only a sum (in `stat`). It is None
-    /// if the kernel's statistics do not cover exactly these reads.
+    /// and after the block device. This is a plain mean, because the kernel reports only a sum (in `stat`). The value
+    /// is None if the kernel's statistics do not cover exactly these reads.
     pub fn reads_ns(&self, stat: Option<&Path>, count: usize) -> io::Result<(f64, Option<f64>)> {
         let stats = stat.map(Path::to_owned).into_iter().collect::<Vec<_>>();
         let before = Seen::now(&stats, Op::Read).ok();

@@ -64,7 +64,7 @@ pub struct Due<T> {
 struct Shared<T> {
     state: Mutex<State<T>>,
     wake: Condvar,
-    /// Time at which the first waiting answer becomes due. It is `NEVER` if no answer waits.
+    /// Time at which the first waiting answer becomes due, or `NEVER` if no answer waits.
     earliest: AtomicU64,
 }
 

@@ -39,7 +39,7 @@ pub trait Answer {
     fn refuse(self, error: i32);
 }
 
-/// A request to a partition. Its offset is relative to the partition.
+/// A request to a partition. The offset is relative to the partition.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     partition: usize,
@@ -311,8 +311,8 @@ impl Exchange {
     }
 
     /// Runs `work`, and then spins until the host CPU time of the modelled driver has passed. This time is a part of
-    /// the model's time. It is not spent when the answer leaves, because that would block the only thread that sends
-    /// answers.
+    /// the model's time. The CPU time is not spent when the answer leaves, because that would block the only thread
+    /// that sends answers.
     fn worked<T>(&self, host_cpu_ns: u64, work: impl FnOnce() -> T) -> T {
         if host_cpu_ns == 0 {
             return work();
@@ -355,8 +355,8 @@ impl Exchange {
         self.reply(answer, &asked, bytes);
     }
 
-    /// Whether the writes that a flush covers are durable now. They are not if the power was cut before the flush
-    /// completed.
+    /// Whether the writes that a flush covers are durable now. The result is false if the power was cut before the
+    /// flush completed.
     fn settled(&self, covers: u64) -> bool {
         let Some(undo) = &self.undo else { return true };
         let mut undo = locked(undo);

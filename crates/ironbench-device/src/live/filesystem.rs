@@ -62,7 +62,7 @@ pub struct Files {
     due: Due<Held<Reply>>,
     /// Whether the kernel passes requests through to the files of the images.
     passes: Arc<AtomicBool>,
-    /// Files to which the kernel passes requests through, by inode. They must live as long as this value.
+    /// Files to which the kernel passes requests through, by inode. The files must live as long as this value.
     passed: Mutex<HashMap<u64, BackingId>>,
     counters: tree::Texts,
 }

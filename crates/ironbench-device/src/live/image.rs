@@ -24,7 +24,8 @@ impl Image {
 
     /// Creates an image in memory that is also a file, which can be passed to the kernel. The memory is allocated now.
     /// Pages that are allocated later, by a write, belong to the control group of the writer, even if the write goes
-    /// through the loop driver (Linux: drivers/block/loop.c). They would count towards the server's memory limit.
+    /// through the loop driver (Linux: drivers/block/loop.c). These pages would count towards the server's memory
+    /// limit.
     pub fn in_shared_memory(length: u64) -> Result<Self> {
         Memory::shared(length).map(Self::Memory)
     }
@@ -37,7 +38,7 @@ impl Image {
         }
     }
 
-    /// Creates a sparse file of the image's length. Its blocks are allocated when they are written.
+    /// Creates a sparse file of the image's length. The blocks are allocated when they are written.
     pub fn in_file(path: &Path, length: u64) -> Result<Self> {
         let failed = |error: io::Error| Error::failure(format!("image {}", path.display()), error.to_string());
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).map_err(failed)?;

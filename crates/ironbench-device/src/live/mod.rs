@@ -45,7 +45,8 @@ use crate::Op;
 /// because they wait for the files.
 const THREADS_IN_MEMORY: usize = 2;
 const THREADS_IN_FILES: usize = 16;
-/// Time for which calibration delays an answer. It is so short that the processors of waiting threads stay awake.
+/// Time for which calibration delays an answer. This time is so short that the processors of waiting threads stay
+/// awake.
 const HELD_NS: u64 = 60_000;
 /// Longer delays for calibration, during which processors can go to sleep. Each delay has a number of measurements. The
 /// result for the first delay is also used for shorter ones. Short delays need more measurements, because the kernel
@@ -74,11 +75,11 @@ pub struct Calibration {
     pub granted: Granted,
 }
 
-/// A mounted device. When it is dropped, its files are unmounted. They must no longer be in use then.
+/// A mounted device. When it is dropped, its files are unmounted. The files must no longer be in use then.
 #[derive(Debug)]
 pub struct Live {
     exchange: Arc<Exchange>,
-    /// The thread that tracks the overhead. It runs while the model determines the time of answers.
+    /// The thread that tracks the overhead. This thread runs while the model determines the time of answers.
     watch: Mutex<Option<Watch>>,
     session: Mutex<Option<BackgroundSession>>,
     passes: Arc<AtomicBool>,

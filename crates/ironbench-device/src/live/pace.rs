@@ -26,8 +26,8 @@ pub enum Mode {
 /// The times that were planned for an I/O and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
-    /// Time at which the answer must leave. It is before the arrival if the I/O path overhead alone exceeds the time of
-    /// the model.
+    /// Time at which the answer must leave. This time is before the arrival if the I/O path overhead itself exceeds the
+    /// time of the model.
     pub due: u64,
     /// Time at which the I/O reached the model, by the clock of the exchange. I/Os reach the model in order. An I/O
     /// that follows an answer reaches the model after the completion time (in model time) of the answered I/O.
@@ -47,7 +47,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the completion time for a trace. It is the model's completion time, or the time at which the answer
+    /// Returns the completion time for a trace. This is the model's completion time, or the time at which the answer
     /// leaves if that is later. If an answer is late by less than the path overhead, the lateness therefore counts as
     /// time between I/Os and not as time of the device. With the real completion time, consecutive I/Os could overlap
     /// in the trace. The path may be shorter than assumed, so that the next I/O arrives before the completion time of
@@ -96,7 +96,8 @@ struct Inner {
     mode: Mode,
     /// Difference between real time and model time. Model time stops while the model is not used.
     behind: u64,
-    /// Earliest time at which the next request may reach the model. It keeps the arrivals at the model in order.
+    /// Earliest time at which the next request may reach the model. This limit keeps the arrivals at the model in
+    /// order.
     next: u64,
     /// Completion times, in model time, of answered I/Os after which no new request has arrived yet.
     answered: BinaryHeap<Reverse<u64>>,
@@ -145,8 +146,8 @@ impl Pace {
         self.takes_time
     }
 
-    /// Plans an I/O and its answer. `now` reads the clock. It is called under the lock, so that I/Os reach the model in
-    /// the order of their arrival times.
+    /// Plans an I/O and its answer. `now` reads the clock, and is called under the lock, so that I/Os reach the model
+    /// in the order of their arrival times.
     pub fn plan(&self, now: impl FnOnce() -> u64, op: Op, offset: u64, length: u32) -> (u64, Plan) {
         let mut inner = self.locked();
         let arrival = now();

@@ -13,7 +13,7 @@ const MCL_ONFAULT: libc::c_int = 4;
 /// free memory by writing to a device, which may be the process's own.
 const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
-/// The settings that the kernel granted. They are recorded with the results.
+/// The settings that the kernel granted, which are recorded with the results.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Granted {
     pub memory_locked: bool,

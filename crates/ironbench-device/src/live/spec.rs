@@ -1,4 +1,4 @@
-//! The specification of a live device. It is passed to the process that runs the device.
+//! The specification of a live device. The specification is passed to the process that runs the device.
 
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use crate::Op;
 /// which takes more CPU time.
 const OTHERS_IN_A_WAY: u64 = 8;
 
-/// I/O path overhead in nanoseconds. It consists of a constant for each I/O and a time for each byte.
+/// I/O path overhead in nanoseconds. The overhead consists of a constant for each I/O and a time for each byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Way {
     pub each_ns: f64,
@@ -41,8 +41,8 @@ pub struct AfterHold {
 impl AfterHold {
     pub const POINTS: usize = 5;
 
-    /// Returns the delay after an idle time. It is interpolated linearly between the measured points, and constant
-    /// before the first and after the last.
+    /// Returns the delay after an idle time. The delay is interpolated linearly between the measured points, and
+    /// constant before the first and after the last.
     pub fn after(&self, idle_ns: u64) -> u64 {
         let next = self.after_ns.partition_point(|&point| point <= idle_ns);
         if next == 0 || next == Self::POINTS {
@@ -64,8 +64,8 @@ pub struct Overhead {
     pub waking: AfterHold,
     /// Usual lateness of delayed answers. The overheads above include it.
     pub late_ns: u64,
-    /// The part of a read's overhead that is spent before and after the block device. It is None if the kernel keeps no
-    /// statistics of the block device.
+    /// The part of a read's overhead that is spent before and after the block device. The value is None if the kernel
+    /// keeps no statistics of the block device.
     pub beyond: Option<AfterHold>,
 }
 
@@ -84,9 +84,9 @@ impl Overhead {
         }
     }
 
-    /// Returns the maximum plausible increase of the overhead since mount, in nanoseconds. It is the sum of three
-    /// times: the overhead itself, waking up, and waiting for other I/Os. If the measured increase is larger, the load
-    /// exceeds the capacity of the path, and the excess is not overhead.
+    /// Returns the maximum plausible increase of the overhead since mount, in nanoseconds. The maximum is the sum of
+    /// three times: the overhead itself, waking up, and waiting for other I/Os. If the measured increase is larger, the
+    /// load exceeds the capacity of the path, and the excess is not overhead.
     pub fn longest_more(&self, op: Op, takes_ns: u64, others: u64) -> i64 {
         let each_ns = self.of(op, 0);
         (each_ns + each_ns * others / OTHERS_IN_A_WAY + self.waking.after(takes_ns)) as i64

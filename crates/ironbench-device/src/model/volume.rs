@@ -1,4 +1,4 @@
-//! A cloud volume. It has a token bucket for operations, a token bucket for bytes, and a latency.
+//! A cloud volume, which has a token bucket for operations, a token bucket for bytes, and a latency.
 //!
 //! An operation has at most `io_size` bytes. A larger I/O counts as several operations. Small I/Os that are physically
 //! sequential are merged into one operation. Source: Amazon EBS user guide, "I/O characteristics and monitoring"
@@ -43,7 +43,7 @@ struct Run {
 /// A token bucket, described by its theoretical arrival time (the generic cell rate algorithm, ITU-T I.371, annex A).
 #[derive(Debug, Clone, Default)]
 struct Bucket {
-    /// Time at which the bucket would be full again, in nanoseconds. It is a float to keep fractions.
+    /// Time at which the bucket would be full again, in nanoseconds. The time is a float to keep fractions.
     full: f64,
     burst: f64,
 }

@@ -1,7 +1,7 @@
 //! Replays a trace on another device, with the recorded arrival times (open loop).
 //!
-//! The replay shows how the device serves exactly these I/Os at exactly these times. It does not show how fast a
-//! program would be on the device. A program that waits for its I/Os would issue the next ones sooner on a faster
+//! The replay shows how the device serves exactly these I/Os at exactly these times. The replay does not show how fast
+//! a program would be on the device. A program that waits for its I/Os would issue the next ones sooner on a faster
 //! device. The file docs/adr/0045-a-replay-keeps-the-recorded-times.md explains why ironbench does not infer that.
 
 use ironbench_core::measure::Histogram;
@@ -29,7 +29,8 @@ pub struct Served {
     pub latency: [Histogram; 3],
     /// Time during which at least one I/O was in flight.
     pub busy: u64,
-    /// Sum of all latencies. It is a float, because the sum for a device that does not keep up may exceed 64 bits.
+    /// Sum of all latencies. The field is a float, because the sum for a device that does not keep up may exceed 64
+    /// bits.
     pub in_flight: f64,
 }
 

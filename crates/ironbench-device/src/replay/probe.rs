@@ -124,8 +124,8 @@ pub fn probe(device: &mut dyn Device, load: &Probe) -> Measured {
 mod tests {
     use super::*;
 
-    /// A device that serves one I/O at a time. It takes 1 ms for each of the first 500 I/Os, and 10 ms for each one
-    /// after them.
+    /// A device that serves one I/O at a time. The device takes 1 ms for each of the first 500 I/Os, and 10 ms for each
+    /// one after them.
     struct Tiring {
         done: u64,
         free_at: u64,

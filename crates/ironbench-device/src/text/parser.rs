@@ -6,7 +6,8 @@ use super::{Expression, Member, Setting, Value};
 
 /// Maximum nesting depth, more than any device that could be built.
 const DEEPEST: usize = 16;
-/// Maximum number of members. It exceeds the size of any real enclosure, and such a device can still be built quickly.
+/// Maximum number of members. This number exceeds the size of any real enclosure, and such a device can still be built
+/// quickly.
 const MOST: u32 = 1024;
 
 /// Parses `text`. The function `build` looks up the names later.

@@ -54,7 +54,7 @@ fn decimal(text: &str) -> Option<&str> {
     text.chars().all(|c| c.is_ascii_digit() || c == '.').then_some(text)
 }
 
-/// Formats a number in the shortest exact form. It prefers `20G` to `20GiB`, which mean the same.
+/// Formats a number in the shortest exact form. The function prefers `20G` to `20GiB`, which mean the same.
 fn written(number: u64) -> String {
     let binary = UNITS.iter().map(|(letter, shift)| (1u64 << shift, letter.to_string()));
     let decimal = UNITS.iter().map(|(letter, shift)| (1000u64.pow(shift / 10), format!("{letter}B")));

@@ -392,8 +392,8 @@ impl MysqlTracker {
                 }
                 self.expected = Expected::Rows;
             }
-            // A row can also start with this byte. Its first value then has at least 16 MiB, so its first part has the
-            // maximum length, unlike this packet.
+            // A row can also start with this byte. The row's first value then has at least 16 MiB, so its first part
+            // has the maximum length, unlike this packet.
             Expected::Rows if first == Some(head::END) && length < 0xff_ffff => {
                 let status = if deprecate_eof { Done::read(body)?.status } else { eof_status(body)? };
                 if status & status::MORE_RESULTS == 0 {

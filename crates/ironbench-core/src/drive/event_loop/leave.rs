@@ -97,8 +97,8 @@ fn send(cancels: Vec<Cancelling>, until: u64) {
     };
     let helpers: Vec<Resident> = (0..hands).filter_map(helper).collect();
     for helper in helpers {
-        // A helper may still wait for a server that does not accept its cancel request. It is not joined, because the
-        // request ends by its own timeout.
+        // A helper may still wait for a server that does not accept its cancel request. Such a helper is not joined,
+        // because the request ends by its own timeout.
         if !helper.ended(Duration::from_nanos(until.saturating_sub(clock::now()))) {
             helper.leave();
         }

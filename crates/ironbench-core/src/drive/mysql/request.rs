@@ -134,7 +134,7 @@ impl<'p> Requests<'p> {
     }
 }
 
-/// Appends the parameters of an Execute. Their types are included if one of them differs from the type sent last.
+/// Appends the parameters of an Execute. The types are included if one of them differs from the type sent last.
 #[inline]
 fn parameters(slots: &[Slot], variables: &Variables, kinds: &mut [u8], out: &mut Vec<u8>) {
     if slots.is_empty() {

@@ -111,7 +111,8 @@ impl<'p> Requests<'p> {
         self.sent += 1;
     }
 
-    /// Appends a Parse for the statement. It is sent together with the statement's first use, which saves a round trip.
+    /// Appends a Parse for the statement. The Parse is sent together with the statement's first use, which saves a
+    /// round trip.
     #[cold]
     fn prepare(&mut self, sql: &Sql, out: &mut Vec<u8>) {
         frontend::parse(out, &self.statements.names[sql.statement], &sql.text);
@@ -125,7 +126,7 @@ impl<'p> Requests<'p> {
     }
 
     /// Handles a ReadyForQuery, which ends the replies to a group. If a Parse of this group was not acknowledged, it
-    /// has failed or was skipped. Its statement is then not prepared.
+    /// has failed or was skipped. The statement is then not prepared.
     #[inline]
     pub fn group_answered(&mut self) {
         while let Some(&(group, id)) = self.parsing.front()

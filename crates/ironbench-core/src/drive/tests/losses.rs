@@ -116,8 +116,8 @@ fn what_is_due_in_an_open_loop_is_begun_by_the_clients_that_are_left() {
     let scripts = vec![script("select", "SELECT 1;\nSELECT 2;\n", 1)];
     let plan = Plan { schedule, scripts, ..plan(4, 2, Stop::DurationS(0.5)) };
     let summary = run(&plan, MILLISECOND, &HashMap::from([(0, 0), (3, 7)]), &Control::new()).summary;
-    // On a busy machine, some transactions have not started when the window closes. They run while the trial drains,
-    // and they are counted too.
+    // On a busy machine, some transactions have not started when the window closes. These transactions run while the
+    // trial drains, and they are counted too.
     let (ended, failed) = (summary.completed, summary.scripts[0].failed_in_all);
     assert_eq!((summary.due, ended + failed), (Some(100), 100));
     assert_eq!((summary.connections_lost, failed), (2, 2));

@@ -32,8 +32,8 @@ impl Recorder<'_> {
         self.phase == Phase::Closed && self.due_from > 0 && (self.due_from..self.window.end).contains(&intended)
     }
 
-    /// Records a transaction that is in progress when the window has closed. It was due at `intended` and started at
-    /// `begun`.
+    /// Records a transaction that is in progress when the window has closed. The transaction was due at `intended` and
+    /// started at `begun`.
     pub fn in_flight(&mut self, intended: u64, begun: u64) {
         if self.due_from > 0 {
             self.edges.in_flight.record(self.inside_window(begun));
@@ -41,16 +41,16 @@ impl Recorder<'_> {
         }
     }
 
-    /// Records jobs that were due inside the window but did not start. Their due times are unknown. Each job is
-    /// therefore recorded with the length of the window, which makes it one of the slowest. Called after the window has
-    /// closed.
+    /// Records jobs that were due inside the window but did not start. The due times of these jobs are unknown. Each
+    /// job is therefore recorded with the length of the window, which makes it one of the slowest. Called after the
+    /// window has closed.
     pub fn never_begun(&mut self, count: u64) {
         if self.due_from > 0 {
             self.edges.censored.record_n(self.window.end - self.window.start, count);
         }
     }
 
-    /// Records an unfinished transaction that the thread abandons at `now`. It was due at `intended`.
+    /// Records an unfinished transaction that was due at `intended` and that the thread abandons at `now`.
     pub fn censored(&mut self, intended: u64, now: u64) {
         if self.phase == Phase::Closed && self.due_from > 0 && intended < self.window.end {
             self.edges.censored.record(now - intended);

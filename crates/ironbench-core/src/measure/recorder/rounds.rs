@@ -21,7 +21,7 @@ impl Rounds {
 }
 
 impl Recorder<'_> {
-    /// Records a round of the loop. It took `ns`, and handled the `replies` replies that the preceding wait had
+    /// Records a round of the loop. The round took `ns`, and handled the `replies` replies that the preceding wait had
     /// returned.
     #[inline]
     pub fn round(&mut self, ns: u64, replies: u64) {

@@ -1,5 +1,5 @@
-//! Records a window in turns. Between turns, the window is suspended. It then continues as if no time had passed. The
-//! last turn can be discarded.
+//! Records a window in turns. Between turns, the window is suspended. The window then continues as if no time had
+//! passed. The last turn can be discarded.
 //!
 //! In each turn, all clients start at about the same time, so the number of transactions that *end* inside a slice is
 //! quantised. For example, with 0.75 s per transaction, a slice of one second contains one or two transactions per

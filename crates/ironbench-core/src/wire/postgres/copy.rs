@@ -73,8 +73,8 @@ impl<'a> CopyIn<'a> {
         self.open = false;
         frontend::copy_done(&mut self.session.channel.output);
         let sent = self.session.channel.flush();
-        // A server that rejected the data may have closed the connection. Its error is returned instead of the broken
-        // pipe.
+        // A server that rejected the data may have closed the connection. The server's error is returned instead of the
+        // broken pipe.
         match self.collect() {
             Ok(outcome) => sent.map(|()| outcome.affected).map_err(|error| self.session.lose(error.into(), &self.sql)),
             Err(error) => Err(error),

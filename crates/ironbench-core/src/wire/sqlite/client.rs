@@ -12,8 +12,8 @@ use crate::Result;
 use crate::wire::library::{Answer, Library, Parameter, Trouble};
 use pgbench_script::{Gather, Sql};
 
-/// A client of a trial. Its statements borrow the connection, so they must be dropped first. This is the case because
-/// fields are dropped in their order.
+/// A client of a trial. The client's statements borrow the connection, so they must be dropped first. This is the case
+/// because fields are dropped in their order.
 pub struct Client {
     /// The statements of each SQL command, by `Sql::id`. Empty before the first use. A combined command has several
     /// statements.
@@ -45,7 +45,7 @@ impl Shared {
     /// # Safety
     /// Everything derived from the reference must be dropped before `self`.
     unsafe fn forever(&self) -> &'static Connection {
-        // SAFETY: Box::into_raw created the pointer. It is freed only in drop, and never borrowed mutably.
+        // SAFETY: Box::into_raw created the pointer. The pointer is freed only in drop, and never borrowed mutably.
         unsafe { &*self.connection }
     }
 

@@ -1,4 +1,4 @@
-//! SQLite as an embedded library. Its calls block, so the drive loop runs every client in its own thread.
+//! SQLite as an embedded library. Calls of the library block, so the drive loop runs every client in its own thread.
 //!
 //! Only this crate opens SQLite files, because two SQLite libraries in one process break each other's locks. Source:
 //! sqlite.org/howtocorrupt.html, "Multiple copies of SQLite linked into the same application".

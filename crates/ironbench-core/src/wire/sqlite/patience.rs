@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
 
-/// Number of steps of SQLite's virtual machine between two checks of the flag. They take well under a millisecond.
+/// Number of steps of SQLite's virtual machine between two checks of the flag. The steps take well under a millisecond.
 const STEPS_PER_LOOK: c_int = 4096;
 /// Milliseconds between tries. The last value repeats. SQLite's own `busy_timeout` uses the same delays (src/main.c,
 /// 3.53), so clients wait as in any application.
@@ -58,13 +58,13 @@ impl Patience {
 }
 
 unsafe extern "C" fn busy(patience: *mut c_void, tries: c_int) -> c_int {
-    // SAFETY: this is the pointer from `install`. It is valid as long as the connection, and used only here.
+    // SAFETY: this is the pointer from `install`. The pointer is valid as long as the connection, and used only here.
     let patience = unsafe { &mut *patience.cast::<Patience>() };
     c_int::from(patience.wait(usize::try_from(tries).unwrap_or(0)))
 }
 
 unsafe extern "C" fn progress(patience: *mut c_void) -> c_int {
-    // SAFETY: this is the pointer from `install`. It is valid as long as the connection.
+    // SAFETY: this is the pointer from `install`. The pointer is valid as long as the connection.
     let patience = unsafe { &*patience.cast::<Patience>() };
     c_int::from(patience.gave_up())
 }

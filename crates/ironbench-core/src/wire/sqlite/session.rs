@@ -15,8 +15,8 @@ use crate::{Error, Result};
 
 /// Name of the digest function. The function is registered because SQLite has no hash function.
 const DIGEST: &str = "ironbench_digest";
-/// Number of instructions of SQLite's virtual machine between two readings of the clock. They take less than a
-/// millisecond.
+/// Number of instructions of SQLite's virtual machine between two readings of the clock. The instructions take less
+/// than a millisecond.
 const STEPS_PER_LOOK: i32 = 10_000;
 const ASK_EVERY: Duration = Duration::from_millis(50);
 

@@ -15,7 +15,7 @@ const MOST_BUFFERS: usize = 256;
 /// The ring's only buffer group.
 pub const GROUP: u16 = 0;
 
-/// A memory mapping. It starts with `count` descriptors, which the kernel reads as a ring. The buffers follow.
+/// A memory mapping. The mapping starts with `count` descriptors, which the kernel reads as a ring. The buffers follow.
 pub struct Pool {
     memory: NonNull<u8>,
     count: u16,
@@ -31,7 +31,8 @@ impl Pool {
     pub fn register(ring: &IoUring, clients: usize) -> io::Result<Self> {
         let count = (2 * clients).next_power_of_two().clamp(16, MOST_BUFFERS);
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
-        // SAFETY: a new anonymous mapping affects no other memory. It is aligned to pages, as the kernel requires.
+        // SAFETY: a new anonymous mapping affects no other memory. The mapping is aligned to pages, as the kernel
+        // requires.
         let memory = unsafe { mmap_anonymous(std::ptr::null_mut(), length(count), protection, flags)? };
         let memory = NonNull::new(memory.cast()).expect("a mapping is not at address zero");
         let mut pool = Self { memory, count: count as u16, tail: 0 };

@@ -269,8 +269,8 @@ impl<'a> Inputs<'a> {
         let security = account.securities.at(self.dice.below(account.securities.count));
         let kind = Kind::of(self.dice.below(100));
         let quantity = 100 << self.dice.below(4);
-        // In 40% of the accounts, other people may place orders. They place a quarter of the orders of these accounts,
-        // which is a tenth of all orders.
+        // In 40% of the accounts, other people may place orders. These people place a quarter of the orders of these
+        // accounts, which is a tenth of all orders.
         let executor = account.trusted[0].filter(|_| self.dice.below(4) == 0);
         let market_cents = market::price_cents(security, times.curve_ms);
         let drawn_cents = self.dice.between(LOWEST_CENTS, HIGHEST_CENTS);

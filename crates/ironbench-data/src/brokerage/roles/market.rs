@@ -1,4 +1,4 @@
-//! The market. It answers orders after a delay, watches limits, and sends prices in batches.
+//! The market, which answers orders after a delay, watches limits, and sends prices in batches.
 //!
 //! A market order leads to a Trade-Result after a delay. A limit order waits until the price curve meets its limit. The
 //! ticker then contains the price. The Market-Feed that writes this price finds the order and sends it to the market.

@@ -133,8 +133,8 @@ pub struct Roles {
     activity: Activity,
     clock: Clock,
     curve: Curve,
-    /// Business time at which the trial starts. It does not affect prices, which start at the same position in every
-    /// trial.
+    /// Business time at which the trial starts. This time does not affect prices, which start at the same position in
+    /// every trial.
     begins_ms: i64,
     deck: OnceLock<Mutex<Deck<Kind>>>,
     next_trade: AtomicI64,
@@ -170,8 +170,8 @@ impl Roles {
             begins_ms: options.first_time.unwrap_or(curve.start_ms).max(curve.start_ms),
             deck: OnceLock::new(),
             next_trade: AtomicI64::new(trades.first_own()),
-            // A trial maintains one table after the other, and is too short for all of them. It starts with a random
-            // table, because the last tables would otherwise never be maintained.
+            // A trial maintains one table after the other, and is too short for all of them. The trial starts with a
+            // random table, because the last tables would otherwise never be maintained.
             first_table: Dice::new(seed, Purpose::Maintenance as u64, 0).below(TABLES as u64) as i64,
             market: Mutex::new(Market::new(curve, brokerage.securities(), delays, trades)),
             customers: clients,

@@ -1,5 +1,5 @@
-//! The work of one client. It chooses the client's next transaction and its inputs, and handles the result of the last
-//! transaction.
+//! The work of one client. This module chooses the client's next transaction and its inputs, and handles the result of
+//! the last transaction.
 
 use std::fmt::Write;
 

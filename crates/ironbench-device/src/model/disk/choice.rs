@@ -2,11 +2,12 @@
 //!
 //! If several commands are queued, the drive executes the one that it can reach first (shortest positioning time
 //! first). Source: Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position", HPL-CSP-91-7, 1991.
-//! The model computes the completion time of a command when it arrives. It cannot reorder commands, because it does not
-//! know the later ones. It keeps the order of arrival, and shortens seeks and rotational delays by the mean gain at the
-//! current queue depth. This module computes the gain by simulating a drive with the same geometry that chooses among
-//! random commands. Throughput and mean times match those of a drive that reorders commands. Such a drive passes over
-//! some commands repeatedly. The long tail of latencies that results is not modelled.
+//! The model computes the completion time of a command when it arrives. The model cannot reorder commands, because it
+//! does not know the later ones. Therefore the model keeps the order of arrival, and shortens seeks and rotational
+//! delays by the mean gain at the current queue depth. This module computes the gain by simulating a drive with the
+//! same geometry that chooses among random commands. Throughput and mean times match those of a drive that reorders
+//! commands. Such a drive passes over some commands repeatedly. The long tail of latencies that results is not
+//! modelled.
 
 use pgbench_script::Random;
 

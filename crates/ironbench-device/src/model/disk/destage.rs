@@ -1,8 +1,8 @@
 //! The volatile write cache of a drive, and how its contents are written to the platter.
 //!
-//! A write is complete when it is in the cache. It may have to wait for room. The drive writes the cached data whenever
-//! the arm is free, in an order of its choice, and merges adjacent writes. Reads take precedence, except over a write
-//! in progress.
+//! A write is complete when it is in the cache. The write may have to wait for room. The drive writes the cached data
+//! whenever the arm is free, in an order of its choice, and merges adjacent writes. Reads take precedence, except over
+//! a write in progress.
 
 use std::collections::VecDeque;
 

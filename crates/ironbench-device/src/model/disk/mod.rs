@@ -41,7 +41,7 @@ pub struct Disk {
     passed: f64,
     last: Op,
     destage: Option<Destage>,
-    /// Time at which the last write is on the platter. It is used for a drive without a write cache.
+    /// Time at which the last write is on the platter. This time is used for a drive without a write cache.
     written: u64,
 }
 
@@ -105,8 +105,8 @@ impl Disk {
         }
     }
 
-    /// Returns the queue depth at `now`, including the new command. It is limited to the number of commands among which
-    /// the drive chooses.
+    /// Returns the queue depth at `now`, including the new command. The depth is limited to the number of commands
+    /// among which the drive chooses.
     fn holding(&mut self, now: u64) -> usize {
         while self.held.front().is_some_and(|done| *done <= now) {
             self.held.pop_front();

@@ -1,4 +1,4 @@
-//! Flash behind a controller. It has units that read and program in parallel, an interface, and a buffer.
+//! Flash behind a controller. The device has units that read and program in parallel, an interface, and a buffer.
 
 mod rating;
 mod units;
@@ -19,14 +19,15 @@ pub struct Flash {
     capacity: u64,
     page: u64,
     units: Units,
-    /// Number of bytes per unit that may wait in fast (SLC) flash. They survive a power cut.
+    /// Number of bytes per unit that may wait in fast (SLC) flash. These bytes survive a power cut.
     quick_room: u64,
     read_link: Line,
     write_link: Line,
     duplex: bool,
     read_byte: PerByte,
     write_byte: PerByte,
-    /// The controller, which serves one command at a time. It is used for devices on which it is the bottleneck.
+    /// The controller, which serves one command at a time. This field is used for devices on which the controller is
+    /// the bottleneck.
     commands: Line,
     read_command: u64,
     write_command: u64,
@@ -60,7 +61,7 @@ pub struct Use {
 }
 
 impl Flash {
-    /// Creates a device with `capacity`. Its fast (SLC) flash is scaled with the capacity.
+    /// Creates a device with `capacity`. The fast (SLC) flash is scaled with the capacity.
     pub fn new(figures: &FlashFigures, capacity: u64, used: Use) -> Self {
         let count = f64::from(figures.units);
         let shrunk = if figures.compresses { 1.0 - used.compressible } else { 1.0 };
@@ -124,8 +125,8 @@ impl Flash {
         carried.max(read) + self.read_rest
     }
 
-    /// Returns the time of a read in a unit. It is interpolated linearly between a random 4 KiB read and a whole page
-    /// at the sequential rate.
+    /// Returns the time of a read in a unit, interpolated linearly between a random 4 KiB read and a whole page at the
+    /// sequential rate.
     fn unit_read(&self, bytes: f64) -> u64 {
         let page = self.page as f64;
         let whole = (self.byte_read * page).max(self.block_read);
@@ -181,8 +182,8 @@ impl Device for Flash {
             Op::Read => self.read(now, offset, length),
             Op::Write => self.write(now, offset, length),
             Op::Flush if self.protected || !self.cached => now.max(self.latest) + self.flush_latency,
-            // `flush_latency` was measured on an idle device. It includes the time to program one small write. With
-            // more data in the buffer, a flush takes longer.
+            // `flush_latency` was measured on an idle device. This latency includes the time to program one small
+            // write. With more data in the buffer, a flush takes longer.
             Op::Flush => {
                 let written_back = self.units.written_back(self.quick_room);
                 self.flush.pass(now.max(self.latest), self.flush_latency).max(written_back)

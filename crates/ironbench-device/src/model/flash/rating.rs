@@ -7,7 +7,8 @@ use crate::figures::FlashFigures;
 /// Block size of random I/O in data sheets.
 pub const BLOCK: f64 = 4096.0;
 
-/// Maximum number of units. It is many times the number of dies of the largest devices, and a unit takes little memory.
+/// Maximum number of units. This is many times the number of dies of the largest devices, and a unit takes little
+/// memory.
 const MOST_UNITS: u32 = 1 << 16;
 
 /// Returns how many seconds a random 4 KiB read occupies one of `units`, so that `depth` outstanding reads give `iops`.
@@ -20,7 +21,7 @@ const MOST_UNITS: u32 = 1 << 16;
 pub fn read_occupancy(iops: f64, depth: f64, units: f64, latency: f64) -> f64 {
     let each = iops / units;
     let longest = (1.0 / each).min(latency);
-    // The result is the time by which a read with this occupancy takes too long. It grows with the occupancy.
+    // The result is the time by which a read with this occupancy takes too long. This time grows with the occupancy.
     let excess = |occupancy: f64| {
         let allowed = depth / iops - latency + occupancy;
         let found = (depth - 1.0) / depth;

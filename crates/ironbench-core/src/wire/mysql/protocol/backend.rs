@@ -133,7 +133,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// Parses an OK packet. Its first byte is `head::OK`, or `head::END` after rows.
+    /// Parses an OK packet. The first byte is `head::OK`, or `head::END` after rows.
     #[inline]
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Reader(body);
