@@ -32,4 +32,4 @@ def test_a_lab_with_a_gate_prints_the_gates_document_alone(place: Path) -> None:
     told = user("lab", "run", "change.toml", "--results", "made", "--gate", "--json")
     assert told.code == 4, told.stderr
     assert (told.document["outcome"], told.document["closed"]) == ("cannot tell", True)
-    assert "1 complete block; a verdict needs at least 6" in told.document["checks"][0]["why"]
+    assert "needs at least 6 complete blocks" in told.document["checks"][0]["why"]

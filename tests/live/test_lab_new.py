@@ -126,7 +126,7 @@ def test_an_upgrade_from_a_distributions_build_to_the_built_in_one_warns_in_the_
     told = user("lab", "new", "upgrade", "--other", str(PROGRAMS))
     assert told.code == 0
     assert re.search(
-        r"^warning: .*15\.\d+ is built with TLS, ICU, JIT, lz4 and zstd, 18\.\d+ is not", told.stderr, re.M
+        r"^warning: .*15\.\d+ is built with TLS, ICU, JIT, lz4 and zstd, but 18\.\d+ is not", told.stderr, re.M
     )
     assert "# Warning: the versions are not the only difference" in (user.home / "upgrade.toml").read_text()
     plan = user("lab", "plan", "upgrade.toml", "--trust")
