@@ -82,7 +82,7 @@ def main(parent: Channel) -> None:
     if frame is None:
         return
     order: dict[str, Any] = frame[0]
-    # Each connection needs two descriptors.
+    # A connection needs two descriptors.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     poller = select.poll()

@@ -174,7 +174,7 @@ class SqliteEngine(LibraryEngine):
         lock = data_dirs.lock(folder)
         settings = dict(system.settings)
         if system.memory_bytes is not None:
-            # Each connection has its own cache, so the requested size is divided by the number of clients.
+            # Connections do not share their cache, so the requested size is divided by the number of clients.
             settings["cache_size"] = str(-max(1, system.memory_bytes // 1024 // clients))
         entry = None
         try:
