@@ -170,6 +170,7 @@ def test_a_program_without_frame_pointers_has_complete_stacks(program: Path) -> 
     assert "main;burn_forever;burn_caller;burn_callee" in busy.stack
 
 
+@pytest.mark.alone
 def test_samples_divided_by_the_rate_are_the_cpu_time(program: Path) -> None:
     with running(program, "burn") as pid:
         profiler = _core.Profiler(["cpu"], HZ, [pid])
@@ -232,6 +233,7 @@ def test_a_blocked_thread_has_the_stack_that_woke_it(program: Path) -> None:
     assert any("main;send_caller" in line.waker for line in received)
 
 
+@pytest.mark.alone
 @waits
 def test_waits_add_up_to_the_time_even_if_most_switches_are_not_recorded(program: Path) -> None:
     cpu = min(os.sched_getaffinity(0))
