@@ -19,6 +19,8 @@ __all__ = [
     "Profile",
     "Profiler",
     "Progress",
+    "Proxy",
+    "ProxyRows",
     "Relay",
     "Sampled",
     "Sampler",
