@@ -37,6 +37,6 @@ def main() -> None:
         closed = labs - ended[GateVerdict.NOT_SLOWER]
         limit = at_most(labs * 0.05, f"≤ 5 % of {labs}") if margin == MARGIN else ""
         report(f"A against A, {labs} labs of {BLOCKS} blocks, margin {margin:.0%}: closed", closed, limit)
-        report("  not slower, slower, cannot tell", ", ".join(str(ended[one]) for one in GateVerdict))
+        report("  not slower, slower, inconclusive", ", ".join(str(ended[one]) for one in GateVerdict))
     called = Counter(one.conclusion for one in kept)
-    report("  faster, slower, equivalent, cannot tell", ", ".join(str(called[one]) for one in Conclusion))
+    report("  faster, slower, equivalent, inconclusive", ", ".join(str(called[one]) for one in Conclusion))

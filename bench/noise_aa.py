@@ -54,6 +54,6 @@ def told(what: str, name: str, lab: str, pairs: int) -> None:
         false,
         at_most(pairs // 10, f"≤ {pairs // 10} of {pairs}"),
     )
-    report("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
+    report("  faster, slower, equivalent, inconclusive", ", ".join(str(ended[one]) for one in Conclusion))
     spread = sorted(one.detectable or 0.0 for one in kept)
     report("  difference that 6 blocks find, median of the labs", f"{spread[len(spread) // 2]:.1%}")

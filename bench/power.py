@@ -91,7 +91,7 @@ def _tell(kept: Sequence[Finding], slower: float, wanted: str) -> None:
         report(what, ended[Conclusion.SLOWER], at_least(0.9 * len(kept), "≥ 90 %"))
     else:
         report(what, ended[Conclusion.FASTER], equal(0))
-    report("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
+    report("  faster, slower, equivalent, inconclusive", ", ".join(str(ended[one]) for one in Conclusion))
 
 
 def _spread(found: Finding) -> float:

@@ -20,7 +20,7 @@ def main() -> None:
         for figure in model.published:
             _beside(model, figure, core)
     none = [model.name for model in known.values() if model.kind not in ("free", "controller") and not _held_to(model)]
-    report("models that no published figure could be held against", ", ".join(none))
+    report("models without a published figure to compare with", ", ".join(none))
 
 
 def _held_to(model: DeviceModel) -> bool:

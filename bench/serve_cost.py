@@ -97,7 +97,7 @@ def main() -> None:
             cores = whole.cpu_s / whole.wall_s
             report(f"cores that the server takes with {OPEN_PAGES} pages open, whole lab", cores, at_most(MOST_CORES))
             parts = _watched(made, server, "parts", asked("IRONBENCH_BENCH_PAIRS", 20), lambda cell: cell == WATCHED)
-            report("  the same, where pages are opened anew for each trial", parts.cpu_s / parts.wall_s)
+            report("  the same, if pages are opened again for each trial", parts.cpu_s / parts.wall_s)
         directory = LabDirectory(made / "results" / "labs" / "parts")
         (effect,) = [one for one in study_of(directory).effects if one.finding.metric == "throughput"]
         found = effect.finding

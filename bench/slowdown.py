@@ -43,7 +43,7 @@ def main() -> None:
     what = f"{SLOWER:.0%} more time per transaction (really {1 / ratio - 1:.1%}), {runs} labs: called slower"
     report(what, ended[Conclusion.SLOWER], at_least(0.9 * runs, f"≥ 36 of 40, so {0.9 * runs:g}"))
     report("  called faster", ended[Conclusion.FASTER], equal(0))
-    report("  faster, slower, equivalent, cannot tell", ", ".join(str(ended[one]) for one in Conclusion))
+    report("  faster, slower, equivalent, inconclusive", ", ".join(str(ended[one]) for one in Conclusion))
 
 
 def _declaration(name: str, burn: int) -> Declaration:

@@ -28,7 +28,7 @@ use crate::mysql::MysqlOpening;
 use crate::opening::{Opening, PostgresOpening};
 use crate::queue::Queue;
 
-/// Maximum number of connections that wait to be accepted. The kernel has a limit of its own (listen(2)).
+/// Maximum number of connections that wait to be accepted. The kernel limits the number further (listen(2)).
 const BACKLOG: i32 = 4096;
 /// Maximum number of connections that start at the same time.
 const MOST_OPENING: usize = 256;
@@ -337,7 +337,7 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) -> Result<()> {
     Ok(())
 }
 
-/// Starts a connection in a thread of its own. The thread ends when bytes can be passed on.
+/// Starts a connection in a new thread. The thread ends when bytes can be passed on.
 fn open(shared: &Arc<Shared>, client: OwnedFd, is_tcp: bool) {
     if is_tcp && sockopt::set_tcp_nodelay(&client, true).is_err() {
         return;

@@ -1,5 +1,5 @@
 //! Files that are kept open and read repeatedly from their beginning. This is cheap enough for 20 and more readings per
-//! second. `/proc` and `/sys` generate their text anew on each read at offset 0 (Linux:
+//! second. `/proc` and `/sys` generate their text again on each read at offset 0 (Linux:
 //! Documentation/filesystems/seq_file.rst).
 
 use std::fs::File;

@@ -108,7 +108,7 @@ def _order(options: ProxyOptions) -> tuple[Engine, dict[str, Any]]:
         raise InputError("--to", cause, "make the capture from the server's logs")
     if bool(options.certificate) != bool(options.key):
         missing = "--tls-key" if options.certificate else "--tls-cert"
-        raise InputError(missing, "is missing", "name the certificate and its key, both as PEM files")
+        raise InputError(missing, "is missing", "give the files of the certificate and of its key (PEM)")
     if options.certificate and not engine.can("replay"):
         raise InputError("--tls-cert", f"has no effect on a proxy for {engine.name}", "remove it, and --tls-key")
     return engine, {
@@ -130,8 +130,8 @@ def _listen(text: str) -> dict[str, str]:
         if not 0 <= int(port) <= 65535:
             raise ValueError
     except ValueError:
-        way_out = "write for example --listen 127.0.0.1:6432, or the path of a new Unix socket"
-        raise InputError(f"--listen {text}", "is not an IP address with a port", way_out) from None
+        hint = "write for example --listen 127.0.0.1:6432, or the path of a new Unix socket"
+        raise InputError(f"--listen {text}", "is not an IP address with a port", hint) from None
     return {"tcp": f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"}
 
 
