@@ -5,27 +5,23 @@ from __future__ import annotations
 import os
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from ironbench import engines, units, workloads
 from ironbench.devices import arrange, capability
 from ironbench.devices.arrange import DeviceRequest, requested_devices
 from ironbench.engines.ideal import require as require_memory
-from ironbench.errors import InputError, collected, each, nearest, together, written
-from ironbench.fields.sections import Sections
+from ironbench.errors import InputError, each, nearest, together, written
+from ironbench.fields.sections import CommandsSection, Sections
 from ironbench.host import data_dirs, processes, space, trust
 from ironbench.lab import server_control, server_watch, size
 from ironbench.model.commands import Commands
-from ironbench.model.lab import SCREEN
 from ironbench.model.redact import redacted_sql
 from ironbench.model.secrets import Secrets, hidden
 from ironbench.model.system import Cell, Choice, Load, Setup, System, connections
 from ironbench.plan import commands, resolve, sweep
-from ironbench.plan.design import DeclaredCell
-from ironbench.plan.labfile import DeclaredLab
 from ironbench.study import optimum
 from ironbench.trial.cluster import parts, worker_pool
 from ironbench.trial.drive import caches
@@ -36,10 +32,14 @@ from ironbench.workloads import Workload
 
 @dataclass(slots=True)
 class Builder:
-    """Builds setups from declared configurations, for both lab files and the command line. Systems that are equal are
-    validated only once."""
+    """Builds setups from sections, for both lab files and the command line. Systems that are equal are validated only
+    once."""
 
-    declared: DeclaredLab
+    seed: int
+    crash: str
+    """See `Plan.crash`."""
+    file: str = ""
+    """Name of the lab file. Empty for the command line."""
     machines_needed: bool = True
     """Whether it is an error if a cluster has too few machines for its workers. If this is false, `warnings` lists the
     missing machines."""
@@ -52,57 +52,48 @@ class Builder:
     """Number of machines of each Ray cluster. The key is the cluster's address."""
     _asked: dict[str, tuple[System, Secrets] | InputError] = field(default_factory=dict)
 
-    def setups(self, cells: Sequence[DeclaredCell]) -> list[Setup]:
-        """Builds all setups. Raises InputError. If several configurations have the same mistake, it is reported only
-        for the first of them."""
-        known: set[tuple[str, str]] = set()
-
-        def of(cell: DeclaredCell) -> Setup | None:
-            try:
-                return self.setup(cell)
-            except InputError as error:
-                place = f"{self.declared.file}, configuration {cell.name}"
-                found = {(one.subject.removeprefix(place), one.cause): one for one in each(error)}
-                new = [one for same, one in found.items() if same not in known]
-                known.update(found)
-                if new:
-                    raise together(new) from None
-                return None
-
-        return [setup for setup in collected(partial(of, cell) for cell in cells) if setup]
-
-    def setup(self, cell: DeclaredCell) -> Setup:
-        """Builds a setup. Raises InputError if the declaration is invalid.
+    def setup(
+        self,
+        name: str,
+        sections: Sections,
+        levels: Mapping[str, str] = {},
+        added: Sequence[tuple[str, CommandsSection]] = (),
+    ) -> Setup:
+        """Builds the setup of a configuration. `levels`, `added`: see `DeclaredCell`. Raises InputError if the
+        declaration is invalid.
 
         A valid declaration may be impossible on this machine or with this engine. For a lab file, the setup is then
         returned with the reason in `skipped`. For the command line, InputError is raised.
         """
-        file = self.declared.file
         try:
-            setup, devices = self._wanted(cell)
+            setup, devices = self._wanted(name, sections, levels, added)
         except InputError as error:
-            place = f"{file}, configuration {cell.name}, " if file else ""
+            place = f"{self.file}, configuration {name}, " if self.file else ""
             found = [InputError(f"{place}{one.subject}", one.cause, one.hint) for one in each(error)]
             raise together(found) from None
         try:
             return self._possible(setup, devices)
         except InputError as error:
-            if not file:
+            if not self.file:
                 raise
-            self.hints[cell.name] = error.hint
+            self.hints[name] = error.hint
             return replace(setup, skipped=f"{error.subject}: {error.cause}")
 
-    def _wanted(self, cell: DeclaredCell) -> tuple[Setup, tuple[DeviceRequest, ...]]:
+    def _wanted(
+        self, name: str, sections: Sections, levels: Mapping[str, str], added: Sequence[tuple[str, CommandsSection]]
+    ) -> tuple[Setup, tuple[DeviceRequest, ...]]:
         """Returns the setup as declared, and the devices that the declaration requests."""
-        sections, file = cell.sections, self.declared.file
-        folder = Path(file).absolute().parent if file else None
+        folder = Path(self.file).absolute().parent if self.file else None
         workload, options = _chosen(sections, folder)
         named, dsn = sections.system.engine, sections.system.dsn
         engine = (engines.get(named) if named else engines.default(workload.needs, dsn)).engine_for(dsn)
         available = os.sched_getaffinity(0)
-        label = self._label(cell, workload.name if engine.can("bare machine") else engine.name)
+        label = sections.system.label or (workload.name if engine.can("bare machine") else engine.name)
         system = resolve.system(sections, label, folder, available)
-        system = server_watch.validated(replace(system, engine=engine.name, commands=self._commands(cell)))
+        # Commands for every trial come first, and those of the configuration's factor values follow.
+        scopes = [("trial" if self.file else "run", sections.commands), *added]
+        in_order = tuple(one for of, section in scopes if (one := without_password(commands.read(section, of))))
+        system = server_watch.validated(replace(system, engine=engine.name, commands=in_order))
         system = server_control.validated(system)
         devices = requested_devices(sections.devices, sections.layout, folder or Path())
         choice = resolve.choice(sections, options, folder)
@@ -113,7 +104,7 @@ class Builder:
             workload.default_protocol(engine.name),
         )
         at_highest, search = sweep.searched(sections.load)
-        load = workload.suited(resolve.load(at_highest, self.declared.seed, *usual, folder), choice.options)
+        load = workload.suited(resolve.load(at_highest, self.seed, *usual, folder), choice.options)
         worker_pool.require(load)
         system, load = resolve.with_ideal_parts(system, load, available)
         if choice.scripts and workload.name != "script":
@@ -130,31 +121,25 @@ class Builder:
             scripts = workload.compile(engine.name, choice, engine.protocol(load.protocol))
             if choice.data is not None and choice.data.imported and system.dsn is not None:
                 # These scripts run in a copy of the database. They must not affect the server's other databases.
-                for name, sql in scripts.items():
-                    engine.data_import.examined_script(name, sql)
+                for script, sql in scripts.items():
+                    engine.data_import.examined_script(script, sql)
             if choice.defines and not workload.scripts(engine.name, choice):
-                name = next(iter(choice.defines))
+                defined = written("workload.define", next(iter(choice.defines)))
                 cause = f"workload {workload.name} has no scripts that could use a variable"
-                raise InputError(written("workload.define", name), cause, f"remove {written('workload.define', name)}")
+                raise InputError(defined, cause, f"remove {defined}")
             _require_tables(workload, engine.name, choice)
         if search and "throughput" not in workload.scores:
             cause = f"workload {workload.name} has no throughput, but a search needs one"
             raise InputError(written(f"load.{search.of}"), cause, "use a fixed number of clients")
         if search:
             search = replace(search, expected=optimum.expected_trials(search))
-        return Setup(Cell(cell.name, load, dict(cell.levels)), system, choice, search=search), devices
-
-    def _commands(self, cell: DeclaredCell) -> tuple[Commands, ...]:
-        """Returns the user's commands for trials of this configuration. Commands for every trial come first, and those
-        of the configuration's factor values follow. Raises InputError."""
-        every = [("trial" if self.declared.file else "run", cell.sections.commands), *cell.added]
-        return tuple(one for of, section in every if (one := without_password(commands.read(section, of))))
+        return Setup(Cell(name, load, dict(levels)), system, choice, search=search), devices
 
     def _possible(self, setup: Setup, devices: Sequence[DeviceRequest]) -> Setup:
         """Completes the setup with the engine's defaults and with emulated devices. Raises InputError if this machine
         or this engine cannot run the setup."""
         system, choice, load = setup.system, setup.choice, setup.cell.load
-        workload, crash = workloads.get(choice.workload), self.declared.measure.crash
+        workload, crash = workloads.get(choice.workload), self.crash
         if missing := engines.get(system.engine).missing(workload.needs):
             raise InputError(
                 written("system.engine", system.engine),
@@ -243,20 +228,6 @@ class Builder:
             raise answer
         found, secrets = answer
         return replace(found, label=system.label, commands=system.commands), secrets
-
-    def _label(self, cell: DeclaredCell, usual: str) -> str:
-        """Returns the declared name of the system, with the factor values by which the system differs from others."""
-        sections = {"system", "layout", "limits", "commands", "data"}
-        changed = [
-            f"{factor.name}={cell.levels[factor.name]}"
-            for factor in self.declared.factors
-            if any(path[0] in sections for level in factor.levels for path in level.changes)
-        ]
-        if self.declared.design == SCREEN:  # all factors vary, so a list of their values would be too long
-            changed = [cell.name]
-        own = cell.levels.get("cell", "") if not self.declared.factors else ""
-        parts = [cell.sections.system.label, own, *changed]
-        return " ".join(part for part in parts if part) or usual
 
 
 def _chosen(sections: Sections, folder: Path | None) -> tuple[Workload, dict[str, str]]:

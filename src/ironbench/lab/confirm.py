@@ -96,10 +96,12 @@ def _built(lab: Lab, found: Screen, printer: Printer) -> Iterator[Setup]:
     """Yields setups of configurations that the screen did not measure. Impossible configurations are reported and left
     out."""
     declared = _declared_again(lab)
-    builder, base = Builder(declared), lab.setup(lab.baseline)
+    builder = Builder(declared.seed, declared.measure.crash, declared.file)
+    base = lab.setup(lab.baseline)
     own_length = size.keep_lengths(lab.setups)
     for name, levels in _cells(declared, found):
-        setup = builder.setup(design.at(declared, levels, name))
+        cell = design.at(declared, levels, name)
+        setup = builder.setup(name, design.labelled(declared, cell), levels, cell.added)
         if setup.skipped:
             printer.say(f"skipped: {name}: {setup.skipped}")
             continue

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ironbench import engines, units, workloads
 from ironbench.catalogue import typed
 from ironbench.devices.arrange import ROLES
-from ironbench.errors import InputError, collected, in_a_file
+from ironbench.errors import InputError, collected, each, in_a_file, together
 from ironbench.fields.lab import range_of
 from ironbench.host import trust
 from ironbench.lab import metric_checks, profiling, screen_size, server_control, size
@@ -93,7 +94,7 @@ def planned(declared: DeclaredLab, budget_s: float | None = None, *, machines_ne
 def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: bool) -> Planned:
     cells = design.cells(declared)
     _refuse_varied_search(declared, cells)
-    builder = Builder(declared, machines_needed)
+    builder = Builder(declared.seed, declared.measure.crash, declared.file, machines_needed)
     expected: list[Claim] = []
     compared: list[tuple[str, str]] = []
     setups: list[Setup] = []
@@ -101,7 +102,7 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         lambda: expected.extend(claims.read(declared, cells)),
         lambda: compared.extend(claims.comparisons(declared, cells)),
         lambda: claims.require_metric(declared.measure.metric, f"{declared.file}, measure.metric"),
-        lambda: setups.extend(builder.setups(cells)),
+        lambda: setups.extend(_setups(builder, declared, cells)),
     )
     collected(checks)
     _enough_remain(declared, setups, builder.hints)
@@ -151,6 +152,26 @@ def _planned(declared: DeclaredLab, budget_s: float | None, machines_needed: boo
         for directory in trust.withheld_directories()
     )
     return replace(found, warnings=(*builder.warnings, *unchecked))
+
+
+def _setups(builder: Builder, declared: DeclaredLab, cells: Sequence[DeclaredCell]) -> list[Setup]:
+    """Builds the setups of all configurations. Raises InputError. If several configurations have the same mistake, it
+    is reported only for the first of them."""
+    known: set[tuple[str, str]] = set()
+
+    def of(cell: DeclaredCell) -> Setup | None:
+        try:
+            return builder.setup(cell.name, design.labelled(declared, cell), cell.levels, cell.added)
+        except InputError as error:
+            place = f"{declared.file}, configuration {cell.name}"
+            found = {(one.subject.removeprefix(place), one.cause): one for one in each(error)}
+            new = [one for same, one in found.items() if same not in known]
+            known.update(found)
+            if new:
+                raise together(new) from None
+            return None
+
+    return [setup for setup in collected(partial(of, cell) for cell in cells) if setup]
 
 
 def _by_slices(draft: Lab, declared: DeclaredLab, contents: Mapping[str, Content]) -> Lab:

@@ -8,9 +8,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from secrets import randbelow
-from typing import Any
 
-import msgspec
 from msgspec.structs import replace as with_fields
 
 from ironbench import engines, workloads
@@ -19,7 +17,7 @@ from ironbench.engines.base import Engine
 from ironbench.errors import InputError, quoted, written
 from ironbench.fields.lab import range_of
 from ironbench.fields.run import RunFile, RunSection
-from ironbench.fields.sections import SECTIONS
+from ironbench.fields.sections import DeviceSection, LayoutSection
 from ironbench.host.fingerprint import content_key, fingerprint
 from ironbench.lab import profiling, server_control, size
 from ironbench.lab.build import Builder
@@ -29,9 +27,7 @@ from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Setup
-from ironbench.plan import design, profiles, resolve, sweep, tags
-from ironbench.plan.labfile import DeclaredLab
-from ironbench.plan.vary import Level, VariedFactor
+from ironbench.plan import profiles, resolve, sweep, tags
 from ironbench.records import Store, index
 from ironbench.records.index import Listed
 from ironbench.words import clean
@@ -43,9 +39,10 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
     """Returns the validated plan. Raises InputError that names the invalid option."""
     own, repeats = asked.run, asked.measure.repeats or 1
     search = sweep.search(asked.load.clients, asked.load.rate, asked.load.limit, repeats)
-    declared = _declared(asked, search)
-    builder = Builder(declared)
-    setups = [builder.setup(cell) for cell in design.combined(declared)]
+    configurations = _configurations(asked, search)
+    seed = randbelow(1 << 31) if asked.measure.seed is None else asked.measure.seed
+    builder = Builder(seed, asked.measure.crash)
+    setups = [builder.setup(name, sections) for name, sections in configurations]
     if setups[0].cell.load.rate_share is not None:
         cause = f"{asked.load.rate} is a percentage of a baseline's peak throughput, but only a lab measures a baseline"
         raise InputError(written("load.rate"), cause, "write for example --rate 500")
@@ -58,7 +55,7 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
     if asked.measure.budget:
         repeats, setups = _within_budget(asked, search, setups)
     _require_undecided(asked, engines.get(setups[0].system.engine))
-    last, cells = setups[-1], [replace(setup.cell, levels={}) for setup in setups]
+    last, cells = setups[-1], [setup.cell for setup in setups]
     name = asked.workload.name
     if own.progress is not None and workloads.get(name).drives:
         cause = f"workload {name} runs its own code and has no script transactions to report"
@@ -200,49 +197,34 @@ def _require_undecided(asked: RunFile, engine: Engine) -> None:
                 raise InputError(option, cause, "remove one of the two")
 
 
-def _declared(asked: RunFile, search: Search | None) -> DeclaredLab:
-    """Returns the run as a declared lab with a single factor. The factor is the number of clients or, in a search for a
-    rate, the rate."""
-    factor = search.of if search else "clients"
-    if factor == "rate" and len(asked.sweep) > 1:
+def _configurations(asked: RunFile, search: Search | None) -> list[tuple[str, RunFile]]:
+    """Returns the name and the options of each configuration. The configurations differ in the number of clients or, in
+    a search for a rate, in the rate. Raises InputError."""
+    varied = search.of if search else "clients"
+    if varied == "rate" and len(asked.sweep) > 1:
         cause = "a search for a rate needs a single number of clients"
         raise InputError(
             written("load.clients"), cause, "use one number of clients, or search for the best number of clients"
         )
-    if search:
-        levels: tuple[int | str, ...] = (search.low, search.high)
-    else:
-        levels = tuple(asked.sweep) or (asked.load.clients,)
-    base: dict[str, Any] = {section: msgspec.to_builtins(getattr(asked, section)) for section in SECTIONS}
-    base["system"]["label"] = _label(asked.system.label)
-    base["layout"] = {role: _place(role, getattr(asked.layout, role)) for role in arrange.ROLES}
-    base["load"]["limit"] = []  # limits belong to the search, not to a configuration
-    if search:
-        base["load"][factor] = search.high
-    base["devices"] = _devices(asked, base["layout"])
-    seed = randbelow(1 << 31) if asked.measure.seed is None else asked.measure.seed
-    return DeclaredLab(
-        file="",
-        name="run",
-        question="",
-        design="one-at-a-time",
-        base=base,
-        factors=(VariedFactor(factor, tuple(Level(str(one), {("load", factor): one}) for one in levels)),),
-        explicit=(),
-        measure=with_fields(asked.measure, seed=seed),
-        claims=(),
-        source="",
-    )
+    values = (search.low, search.high) if search else tuple(asked.sweep) or (asked.load.clients,)
+    _require_label(asked.system.label)
+    layout = LayoutSection(**{role: _place(role, getattr(asked.layout, role)) for role in arrange.ROLES})
+    fixed = with_fields(asked, layout=layout, devices=_devices(asked, layout))
+    found = []
+    for value in values:
+        load = with_fields(asked.load, limit=[])  # limits belong to the search, not to a configuration
+        load = with_fields(load, rate=float(value)) if varied == "rate" else with_fields(load, clients=value)
+        found.append((f"{varied}={value}", with_fields(fixed, load=load)))
+    return found
 
 
-def _label(text: str) -> str:
+def _require_label(text: str) -> None:
     if text != clean(text) or (text and not text.strip()):
         raise InputError(
             written("system.label"),
             f"{quoted(text)} is not a single-line name",
             "write for example --label 'WAL on SSD'",
         )
-    return text
 
 
 def _place(role: str, text: str) -> str:
@@ -251,10 +233,11 @@ def _place(role: str, text: str) -> str:
     return expression.normal(written(f"layout.{role}"), text) if arrange.is_expression(text) else text
 
 
-def _devices(asked: RunFile, layout: Mapping[str, str]) -> dict[str, Any]:
+def _devices(asked: RunFile, layout: LayoutSection) -> dict[str, str | DeviceSection]:
     """Returns the [devices] section of the run: the devices of `layout` with the properties that options set, such as
     the capacity. Returns an empty dict if no such option is set."""
-    emulated = [where for where in layout.values() if arrange.is_expression(where)]
+    places = [getattr(layout, role) for role in arrange.ROLES]
+    emulated = [where for where in places if arrange.is_expression(where)]
     chosen = {name: value for name in _OF_DEVICES if (value := getattr(asked.every_device, name))}
     unused = [*chosen, *(["trace"] if asked.run.trace else [])]
     if unused and not emulated:
@@ -262,4 +245,4 @@ def _devices(asked: RunFile, layout: Mapping[str, str]) -> dict[str, Any]:
         raise InputError(
             f"--{unused[0]}", "applies only to emulated devices", f"add an emulated device with one of {roles}"
         )
-    return {model: {"model": model, **chosen} for model in emulated} if chosen else {}
+    return {model: DeviceSection(model=model, **chosen) for model in emulated} if chosen else {}

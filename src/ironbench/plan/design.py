@@ -40,6 +40,23 @@ class DeclaredCell:
     value, such as `governor=performance`."""
 
 
+def labelled(declared: DeclaredLab, cell: DeclaredCell) -> Sections:
+    """Returns the sections of a configuration. Their name of the system also contains the factor values by which the
+    system differs from the systems of other configurations."""
+    sections = {"system", "layout", "limits", "commands", "data"}
+    changed = [
+        f"{factor.name}={cell.levels[factor.name]}"
+        for factor in declared.factors
+        if any(path[0] in sections for level in factor.levels for path in level.changes)
+    ]
+    if declared.design == SCREEN:  # all factors vary, so a list of their values would be too long
+        changed = [cell.name]
+    own = cell.levels.get("cell", "") if not declared.factors else ""
+    system, parts = cell.sections.system, (cell.sections.system.label, own, *changed)
+    label = " ".join(part for part in parts if part)
+    return msgspec.structs.replace(cell.sections, system=msgspec.structs.replace(system, label=label))
+
+
 def number_of_cells(declared: DeclaredLab) -> int:
     """Returns the number of configurations without creating them."""
     if declared.design == "explicit":
@@ -143,7 +160,7 @@ def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping
     chosen[name] = {**chosen.get(name, {}), **own}
     changes: dict[Path, Any] = {}
     added = []
-    where = f"{declared.file}, configuration {name}" if declared.file else ""
+    where = f"{declared.file}, configuration {name}"
     for level, of_level in chosen.items():
         commands = {path[1]: value for path, value in of_level.items() if path[0] == "commands"}
         changes |= {path: value for path, value in of_level.items() if path[0] != "commands"}
