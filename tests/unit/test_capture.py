@@ -508,6 +508,27 @@ def test_keys_of_two_tables_are_told_apart(tmp_path: Path) -> None:
     assert [(number, one) for number, _, _, (one,) in replaced] == [(maker + 1, slots[maker]) for maker in slots]
 
 
+def test_the_key_of_a_row_that_a_new_row_refers_to_belongs_to_its_own_maker(tmp_path: Path) -> None:
+    """The last statement of each transaction is nearer to the second insert, but contains the key of the first one."""
+    entries = []
+    for number in range(10):
+        key = 5000 + number
+        sql = (
+            "begin",
+            "insert into sale (item) values (7) returning id",
+            f"insert into payment (sale) values ({key}) returning id",
+            f"update sale set paid = true where id = {key}",
+            "commit",
+        )
+        entries += [statement(number, 1, 5 * number + n, one) for n, one in enumerate(sql, 1)]
+    use, known, replaced = inferred(captured(tmp_path, *entries))
+    assert use == keys.KeyUse(20, 10, 20)
+    assert [maker for maker, _ in known] == [5 * number + 2 for number in range(10)]
+    assert [(number, one) for number, _, _, (one,) in replaced] == [
+        (5 * slot + n, slot) for slot in range(10) for n in (3, 4)
+    ]
+
+
 @pytest.mark.parametrize(
     ("template", "column"),
     [

@@ -5,7 +5,8 @@ A log contains no results, so the keys are inferred. A statement with RETURNING,
 statement are taken for keys if they behave like keys:
 
 - Numbers: all are different. Over all sessions, they grow with the time at which their makers ran. There are about as
-many numbers as executions of makers. Values of a clock are excluded.
+many numbers as executions of makers. They do not occur in the maker or before it in its transaction: such a number is
+the key of an earlier maker, for example of the row that a new row refers to. Values of a clock are excluded.
 - UUIDs: all are different, and none occurs before its maker. The statement looks up a row by them, or contains no other
   UUID.
 
@@ -33,6 +34,9 @@ because durations do not include the time between Parse, Bind and Execute."""
 _SPARE, _SPARE_COUNT = 4, 100
 """Limits for the range of numbers: as a multiple of the number of makers, and as a number of additional values. The
 range is larger than the number of makers, because other statements also use the sequence."""
+_SEEN = 0.5
+"""Maximum fraction of the numbers at a place that may occur in the maker or before it in its transaction. Small keys
+occur there by chance, for example as quantities."""
 _NEAR_S = 86_400
 """A number counts as a value of a clock if it differs from the time of its statement by less than this number of
 seconds."""
@@ -67,8 +71,8 @@ def infer(opened: duckdb.DuckDBPyConnection) -> KeyUse:
     starting at 1, or byte offsets of literals in the text.
     """
     opened.execute(
-        "CREATE TABLE makers AS SELECT number, session, template AS maker_template, epoch_us(started_at) AS begun_us, "
-        "epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step "
+        "CREATE TABLE makers AS SELECT number, session, transaction, template AS maker_template, "
+        "epoch_us(started_at) AS begun_us, epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step "
         "FROM (SELECT *, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen) "
         f"WHERE error IS NULL AND regexp_matches(template, {file.quoted(_MAKES)})"
     )
@@ -93,17 +97,17 @@ def _find_values(opened: duckdb.DuckDBPyConnection) -> None:
             SELECT chosen.*, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen
             JOIN (SELECT session, min(number) AS first FROM makers GROUP BY 1) AS began USING (session)
         ), tokens AS (
-            SELECT number, session, template, started_at, step, generate_subscripts(parameters, 1) AS place,
-                unnest(parameters) AS value, true AS bound
+            SELECT number, session, transaction, template, started_at, step,
+                generate_subscripts(parameters, 1) AS place, unnest(parameters) AS value, true AS bound
             FROM after WHERE prepared IS NOT NULL
             UNION ALL
-            SELECT number, session, template, started_at, step, generate_subscripts(pieces, 1),
+            SELECT number, session, transaction, template, started_at, step, generate_subscripts(pieces, 1),
                 trim(unnest(pieces), ''''), false
             FROM (
                 SELECT *, regexp_extract_all(text, {file.quoted(_TOKENS)}) AS pieces FROM after WHERE prepared IS NULL
             )
         )
-        SELECT number, session, template, step, place, bound, value, value NOT LIKE '%-%' AS is_number,
+        SELECT number, session, transaction, template, step, place, bound, value, value NOT LIKE '%-%' AS is_number,
             epoch(started_at) AS at_s
         FROM tokens
         WHERE regexp_matches(value, {file.quoted(_NUMBER)}) OR regexp_matches(value, {file.quoted(_UUID)})
@@ -111,22 +115,29 @@ def _find_values(opened: duckdb.DuckDBPyConnection) -> None:
 
 
 def _judge(opened: duckdb.DuckDBPyConnection) -> None:
-    """Creates the tables `followed` and `trusted`. `followed` contains the first value at each place after each maker.
-    `trusted` contains the places whose values behave like keys."""
+    """Creates the tables `followed` and `trusted`. `followed` contains the first value at each place after each maker,
+    and whether the value already occurs in the maker or before it in its transaction (`is_seen`). `trusted` contains
+    the places whose values behave like keys."""
     opened.execute("""
         CREATE TABLE followed AS
         WITH each AS (
             SELECT found.*, maker_template
             FROM found JOIN (SELECT DISTINCT session, maker_template FROM makers) USING (session)
         ), joined AS (
-            SELECT each.*, makers.number AS maker, begun_us, ended_us, each.step - makers.step AS distance
+            SELECT each.*, makers.number AS maker, makers.transaction AS maker_transaction, begun_us, ended_us,
+                each.step - makers.step AS distance
             FROM each ASOF JOIN makers ON each.session = makers.session
                 AND each.maker_template = makers.maker_template AND each.number > makers.number
+        ), first_values AS (
+            SELECT maker_template, template, place, is_number, maker, any_value(session) AS session,
+                arg_min(value, number) AS value, arg_min(at_s, number) AS at_s, min(distance) AS distance,
+                any_value(begun_us) AS begun_us, any_value(ended_us) AS ended_us,
+                any_value(maker_transaction) AS maker_transaction
+            FROM joined GROUP BY maker_template, template, place, is_number, maker
         )
-        SELECT maker_template, template, place, is_number, maker, any_value(session) AS session,
-            arg_min(value, number) AS value, arg_min(at_s, number) AS at_s, min(distance) AS distance,
-            any_value(begun_us) AS begun_us, any_value(ended_us) AS ended_us
-        FROM joined GROUP BY maker_template, template, place, is_number, maker
+        SELECT first_values.*, coalesce(found.transaction = maker_transaction, false) AS is_seen
+        FROM first_values ASOF LEFT JOIN found ON first_values.session = found.session
+            AND first_values.value = found.value AND first_values.maker >= found.number
     """)
     numbers = f"""
         WITH numbers AS (SELECT *, value::BIGINT AS key FROM followed WHERE is_number), ordered AS (
@@ -145,7 +156,7 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
         FROM ordered GROUP BY 1, 2, 3
         HAVING count(*) >= {_LEAST} AND count(DISTINCT key) >= (1 - {_WRONG}) * count(*)
             AND count(*) FILTER (falls) <= {_WRONG} * count(*) AND count(*) FILTER (late) <= {_WRONG} * count(*)
-            AND NOT bool_or(is_clock)
+            AND count(*) FILTER (is_seen) <= {_SEEN} * count(*) AND NOT bool_or(is_clock)
             AND max(key) - min(key) <= {_SPARE} * (SELECT count(*) FROM makers) + {_SPARE_COUNT}
     """
     uuids = f"""
