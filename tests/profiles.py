@@ -12,7 +12,7 @@ from factories import Shelf
 from labfactory import lab, trials
 
 from ironbench.model.lab import Configuration, Lab
-from ironbench.model.profile import SampledStack
+from ironbench.model.profile import BLOCKED, SampledStack
 from ironbench.model.record import Record
 from ironbench.records.evidence import PROFILE
 from ironbench.study.profile import compare_profiles
@@ -76,11 +76,12 @@ def profiled(
     cpu_s: float = 30.0,
     spread: float = 0.03,
     base: Program | None = None,
+    reason: str = BLOCKED,
 ) -> ProfiledLab:
     """Measures the program against itself, with `planted` seconds per transaction added in the second configuration.
 
     `cpu_s`: CPU seconds that each trial is sampled. `spread`: SD of the time of a transaction from trial to trial; in
-    addition, each function varies by the same amount.
+    addition, each function varies by the same amount. `reason`: reason of all waits.
     """
     dice, base = np.random.default_rng(seed), base or program()
     plan = lab({"extension": ("off", "on")}, blocks=blocks)
@@ -104,7 +105,7 @@ def profiled(
         for stack, seconds in waits.items():
             count = int(dice.poisson(transactions))
             whole = seconds * mood * math.exp(dice.normal(0, spread)) * count
-            found.append(SampledStack("wait", "engine", "postgres", "blocked", stack, "", count, whole))
+            found.append(SampledStack("wait", "engine", "postgres", reason, stack, "", count, whole))
         records.append(one)
         stacks[one.id] = tuple(found)
     return ProfiledLab(plan, records, stacks)

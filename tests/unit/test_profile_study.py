@@ -12,7 +12,7 @@ from profiles import AFTER, BEFORE, BURN, ProfiledLab, Program, profiled, progra
 
 from ironbench import engines
 from ironbench.model.lab import Configuration
-from ironbench.model.profile import WAITING_FOR_WORK, SampledStack
+from ironbench.model.profile import CPU_QUEUE, WAITING_FOR_WORK, SampledStack
 from ironbench.model.record import Status
 from ironbench.records.evidence import PROFILE
 from ironbench.study import profile_groups
@@ -57,6 +57,13 @@ def test_a_wait_that_one_configuration_has_in_addition_is_named_first() -> None:
     found = [profiled({}, {SLEEP: SLEPT_S}, seed=seed, cpu_s=15.0).compared() for seed in range(LABS)]
     assert sum(one.frames[0].called and one.frames[0].area == "engine:blocked" for one in found) >= 19
     assert sum(one.frames[0].low_s <= SLEPT_S <= one.frames[0].high_s for one in found) >= 18
+
+
+def test_cpu_time_is_named_before_a_longer_wait_for_a_free_cpu() -> None:
+    found = profiled({BURN: 40e-6}, {SLEEP: SLEPT_S}, reason=CPU_QUEUE).compared()
+    first, second = found.frames[:2]
+    assert (first.area, second.area) == ("engine:cpu", "engine:cpu-queue")
+    assert first.called and second.called and second.at_least_s > first.at_least_s
 
 
 @pytest.mark.parametrize(("spread", "blocks"), [(0.0, 3), (0.03, 6), (0.1, 10)])
@@ -188,6 +195,9 @@ def test_a_thread_that_was_woken_and_waits_for_a_cpu_no_longer_waits_for_work() 
         ("postgres", "main;heap_update;LockTuple;LockAcquireExtended;ProcSleep;WaitLatch", "row and table locks"),
         ("postgres", "main;CheckpointerMain;BufferSync;CheckpointWriteDelay;WaitLatch", WAITING_FOR_WORK),
         ("postgres", "main;CheckpointerMain;ProcessSyncRequests;fsync", "data writes"),
+        ("postgres", "main;PostmasterMain;ServerLoop.isra.0;WaitEventSetWait;epoll_wait", WAITING_FOR_WORK),
+        ("postgres", "main;ServerLoop.isra.0;BackendMain;PostgresMain;unheard_of", "other work of backends"),
+        ("postgres", "main;ServerLoop;BackendMain;PostgresMain;FlushBuffer.part.0.cold;pwrite", "data writes"),
         ("mariadb", "start_thread;log_write_up_to(unsigned long, bool);fdatasync", "redo log flush"),
         ("sqlite", "sqlite3_step;sqlite3VdbeExec;sqlite3BtreeNext", "B-tree access"),
         ("duckdb", "duckdb::PipelineExecutor::Execute;duckdb::JoinHashTable::Probe", "hash joins"),

@@ -113,7 +113,7 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
         if (whole[key].is_clear or not family.has_intervals)
         and sum(abs(nodes[place].delta_s) for place in places if place in causes) >= abs(whole[key].delta_s) / 2
     ]
-    frames.sort(key=lambda one: (not one.called, -one.at_least_s, -abs(one.delta_s), one.name))
+    frames.sort(key=lambda one: (not one.called, one.in_queue, -one.at_least_s, -abs(one.delta_s), one.name))
     activities, kernel = (
         tuple(
             sorted(

@@ -34,15 +34,22 @@ KERNEL_PATHS: Mapping[str, str] = {
 to 6.18. The innermost function that matches determines the subsystem."""
 
 
+_CLONE = re.compile(r"(\.(isra|part|constprop|cold|lto_priv|llvm)(\.\d+)*)+$")
+"""Suffixes of the variants of a function that a compiler creates, for example `ServerLoop.isra.0` (GCC:
+gcc/cgraphclones.cc)."""
+
+
 def activity_of(groups: Mapping[str, str]) -> Callable[[str], str]:
     """Returns a function that finds the activity of a stack (frames joined by semicolons). The activity is `OTHER` if
-    no frame matches. `groups`: as in `engines.base.Engine.profile_groups`."""
+    no frame matches. Names are matched without the suffixes of a compiler's variants of a function. `groups`: as in
+    `engines.base.Engine.profile_groups`."""
     by_rank = [(re.compile(pattern), name) for pattern, name in groups.items()]
 
     @cache
     def rank(function: str) -> int:
         if function.endswith(KERNEL_MARK):
             return len(by_rank)
+        function = _CLONE.sub("", function)
         return next((place for place, (pattern, _) in enumerate(by_rank) if pattern.fullmatch(function)), len(by_rank))
 
     @cache

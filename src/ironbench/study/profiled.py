@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import Configuration
+from ironbench.model.profile import CPU_QUEUE
 from ironbench.model.record import Record
 from ironbench.records.evidence import PROFILE
 from ironbench.study.shares import TimeDifference
@@ -58,6 +59,12 @@ class FrameChange(TimeChange):
     kernel are left out."""
     activity: str
     """Activity of the engine on this path."""
+
+    @property
+    def in_queue(self) -> bool:
+        """Whether the thread waited for a free CPU. The function in which a thread waits for a CPU is not the cause of
+        the wait. The cause is all CPU time on the machine."""
+        return self.area.endswith(f":{CPU_QUEUE}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +128,8 @@ class ProfileComparison:
     of activities, and of subsystems."""
     frames: tuple[FrameChange, ...]
     """The functions that explain most of the difference, at most `MOST_FRAMES`. Significant differences come first,
-    ordered by `at_least_s`. A function is left out if its interval contains 0 or if its callees explain its
-    difference."""
+    ordered by `at_least_s`, with waits for a free CPU last. A function is left out if its interval contains 0 or if its
+    callees explain its difference."""
     activities: tuple[GroupChange, ...]
     kernel: tuple[GroupChange, ...]
     nodes: tuple[CallNode, ...]

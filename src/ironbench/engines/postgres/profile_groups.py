@@ -10,7 +10,8 @@ from __future__ import annotations
 from ironbench.model.profile import WAITING_FOR_WORK
 
 GROUPS = {
-    r"secure_read|CheckpointWriteDelay": WAITING_FOR_WORK,
+    # ironbench's own session requests checkpoints. Transactions do not wait for the end of a checkpoint.
+    r"secure_read|CheckpointWriteDelay|RequestCheckpoint": WAITING_FOR_WORK,
     r"XLogCompressBackupBlock|.*pglz_compress": "WAL compression",
     r"XLogInsert.*|XLogRecordAssemble|ReserveXLogInsertLocation|CopyXLogRecordToWAL|WALInsertLock.*|"
     r"AdvanceXLInsertBuffer|GetXLogBuffer": "WAL insertion",
@@ -38,12 +39,14 @@ GROUPS = {
     r"printtup.*|pq_.*|secure_.*|internal_(flush|putbytes).*|socket_.*|SendRowDescription.*": "client communication",
     r"palloc.*|AllocSet.*|MemoryContext.*|pfree|repalloc": "memory allocation",
     r"ExecutorRun|standard_ExecutorRun|ExecutorStart|ExecProcNode.*|PortalRun.*": "executor",
-    r"(Checkpointer|WalWriter|BackgroundWriter|AutoVacLauncher|ApplyLauncher|PgArchiver|IoWorker|Logger|Startup)"
-    r"(Process)?Main|PgArchiver_MainLoop|SysLoggerMain|ServerLoop": WAITING_FOR_WORK,
     # If the callers in a stack are unknown, a function of the C library determines the activity.
     r"(__libc_|__GI_)?(send|recv)": "client communication",
     r"(__GI_)?fdatasync": "WAL flush",
     r"(__GI_)?fsync": "data writes",
     r"__new_sem_.*|sem_(wait|post)|__futex_abstimed_wait.*": "LWLocks",
+    # Backends are child processes of the postmaster, so the stacks of a backend can also contain `ServerLoop`.
+    r"BackendMain|PostgresMain": "other work of backends",
+    r"(Checkpointer|WalWriter|BackgroundWriter|AutoVacLauncher|ApplyLauncher|PgArchiver|IoWorker|Logger|Startup)"
+    r"(Process)?Main|PgArchiver_MainLoop|SysLoggerMain|ServerLoop": WAITING_FOR_WORK,
     r"epoll_wait": "waits for the client or for locks",
 }
