@@ -134,7 +134,7 @@ def merged(result: bytes) -> None:
 def _driven(pool: WorkerPool, target: dict[str, Any], tasks: Tasks, load: Load) -> tuple[Driven, float]:
     plan = compiled_plan(target, tasks, load, ())
     began = time.monotonic()
-    found = pool.drive(plan, load, _core.Progress(), "")
+    found = pool.drive(plan, load, _core.Progress())
     assert not found.failure and not found.summary["aborted"], found
     return found, time.monotonic() - began
 

@@ -33,7 +33,7 @@ def main() -> None:
     longest_s, left, unsaid = 0.0, 0, 0
     with WorkerPool(Printer()) as pool:
         for kill in range(KILLS):
-            pool.drive(plan, LOAD, _core.Progress(), "")  # makes sure that Ray is running after the previous kill
+            pool.drive(plan, LOAD, _core.Progress())  # makes sure that Ray is running after the previous kill
             began = processes.below(os.getpid())
             victim, struck = dice.choice(began), dice.uniform(0.0, LOAD.duration_s)
             number = dice.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP])
@@ -42,7 +42,7 @@ def main() -> None:
             strike.start()
             start_s = time.monotonic()
             try:
-                found = pool.drive(plan, LOAD, _core.Progress(), "")
+                found = pool.drive(plan, LOAD, _core.Progress())
                 told = found.failure or found.summary["cause"]
                 whole = not told and sum(one.transactions for one in found.workers) == found.summary["transactions"]
             except IronbenchError as error:

@@ -12,11 +12,11 @@ import msgspec
 from bench.figures import at_most, report
 from bench.pairs import interleaved, ratio
 from bench.peers import SELECT_ONLY, Rate, listening_postgres
-from ironbench import engines
+from ironbench import _core, engines
 from ironbench.host.job import ANYWHERE
 from ironbench.model.session import Session
 from ironbench.model.system import Load, System
-from ironbench.trial.drive.run import Tasks, compiled_plan, run
+from ironbench.trial.drive.run import Tasks, compiled_plan, drive_in_child
 from ironbench.workloads import ScriptSource
 
 PAIRS = 20
@@ -80,7 +80,7 @@ def _compared(session: Session, connection: str, clients: int) -> None:
 def _ours(session: Session, clients: int) -> Rate:
     load = Load(clients=clients, duration_s=SECONDS)
     tasks = Tasks([ScriptSource("select-only", SELECT_ONLY, 1)], {"scale": str(SCALE)})
-    result = run(compiled_plan(session.target(), tasks, load, ()), load, lambda *_: None, ANYWHERE)
+    result = drive_in_child(compiled_plan(session.target(), tasks, load, ()), _core.Progress(), ANYWHERE)
     summary = msgspec.json.decode(result.summary, type=dict[str, object])
     assert isinstance(summary["transactions"], int) and not summary["aborted"]
     cpu = summary["client_cpu_per_transaction_s"]

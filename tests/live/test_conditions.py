@@ -19,9 +19,9 @@ from ironbench.model.session import Session
 from ironbench.model.system import Cell, Choice, Layout, Load, System, Trial
 from ironbench.printer import Printer
 from ironbench.trial import load, observe
-from ironbench.trial.drive import before, caches, checkpoints
-from ironbench.trial.drive.before import Chill
+from ironbench.trial.drive import caches, checkpoints, preparation
 from ironbench.trial.drive.drive_trial import DriveOptions, drive
+from ironbench.trial.drive.preparation import DropCaches
 from ironbench.trial.load import tables
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("own_register")]
@@ -60,14 +60,14 @@ class Bench:
     def __exit__(self, *_: object) -> None:
         self.session.stop()
 
-    def drive(self, quiet_s: float | None = None, chill: Chill = caches.chill) -> Driven:
+    def drive(self, quiet_s: float | None = None, drop_caches: DropCaches = caches.drop) -> Driven:
         return drive(
             self.plan,
             self.session,
             self.trial,
             lambda: observe.sources(self.session),
             self.printer,
-            DriveOptions(quiet_s=quiet_s, chill=chill),
+            DriveOptions(quiet_s=quiet_s, drop_caches=drop_caches),
         )
 
 
@@ -252,7 +252,9 @@ def test_a_restarted_server_is_the_same_server_with_empty_caches(place: Path, en
 
 def test_an_unquiet_machine_is_waited_for_no_longer_than_the_trial_takes(place: Path, monkeypatch) -> None:
     asked: list[float] = []
-    monkeypatch.setattr(before.idle_machine, "wait", lambda limit_s: (asked.append(limit_s), ({"quiet": "yes"}, ()))[1])
+    monkeypatch.setattr(
+        preparation.idle_machine, "wait", lambda limit_s: (asked.append(limit_s), ({"quiet": "yes"}, ()))[1]
+    )
     with Bench(place / "d", paced(duration_s=0.5, warmup_s=0.1), "select-only") as bench:
         assert bench.drive(quiet_s=30.0).prepared.conditions["quiet"] == "yes"
     assert asked == [pytest.approx(0.6)]
@@ -263,6 +265,6 @@ def test_a_trial_that_cannot_be_prepared_failed_and_says_why(place: Path) -> Non
         raise FailureError("cache", "the tables are gone")
 
     with Bench(place / "d", paced(duration_s=0.5, cache="cold"), "select-only") as bench:
-        failure = bench.drive(chill=broken).failure
+        failure = bench.drive(drop_caches=broken).failure
         assert failure is not None and "the tables are gone" in failure.values["error"]
         assert bench.session.alive()

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def server(fast_directory: Path) -> Iterator[DirectoryServer]:
 
 
 def driven(session: SlapdSession, script: str, load: Load, reconnect: int, io: str = "auto") -> dict[str, Any]:
-    tasks = Tasks([ScriptSource("s", script, 1)], {}, reconnect=reconnect)
+    tasks, load = Tasks([ScriptSource("s", script, 1)]), replace(load, reconnect=reconnect)
     summary: dict[str, Any] = json.loads(_core.drive(compiled_plan(session.target(io=io), tasks, load, ())).summary)
     return summary
 

@@ -21,7 +21,7 @@ from ironbench.printer import Printer
 from ironbench.records.labs import LabDirectory
 from ironbench.report import wording
 from ironbench.study.labstudy import lab_study
-from ironbench.trial.drive import before
+from ironbench.trial.drive import preparation
 from ironbench.trial.drive.drive_trial import trial_seed
 from ironbench.trial.load import restore
 
@@ -65,8 +65,8 @@ def test_a_clock_that_is_set_during_a_lab_is_told_and_nothing_is_lost(
     """The clock is set back an hour during the third trial. Each trial reads the offset of both clocks three times,
     finally at its end."""
     readings = itertools.count(1)
-    real = before._offset_s
-    monkeypatch.setattr(before, "_offset_s", lambda: real() - (3600.0 if next(readings) >= 9 else 0.0))
+    real = preparation._offset_s
+    monkeypatch.setattr(preparation, "_offset_s", lambda: real() - (3600.0 if next(readings) >= 9 else 0.0))
     directory = begun(small(stages=(2, 1)), place / "lab")
     with directory.locked():
         records = loop.conduct({}, directory, Printer())

@@ -10,7 +10,7 @@ import pytest
 from ironbench.host import idle_machine
 from ironbench.host.tree import Tree
 from ironbench.report import wording
-from ironbench.trial.drive.before import ClockStepDetector
+from ironbench.trial.drive.preparation import ClockStepDetector
 
 
 class Machine:

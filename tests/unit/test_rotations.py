@@ -262,7 +262,7 @@ def test_a_system_that_rehearses_is_stopped_at_once(early: bool) -> None:
     with ThreadPoolExecutor(1) as pool:
         if early:
             at_turns.stop()
-        rehearsed = pool.submit(at_turns.rehearse, plan, load, progress, "now")
+        rehearsed = pool.submit(at_turns.drive, plan, load, progress, rehearsal=True)
         while not early and progress.phase != "run":
             time.sleep(0.01)
         at_turns.stop()
@@ -274,7 +274,7 @@ def test_the_core_says_at_once_whether_a_drive_by_turns_is_over() -> None:
     load = Load(2, duration_s=1.0)
     plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((ScriptSource("one", "SELECT 1;"),)), load, ())
     with ThreadPoolExecutor(1) as pool:
-        driven = pool.submit(at_turns.drive, plan, load, progress, "now")
+        driven = pool.submit(at_turns.drive, plan, load, progress)
         try:
             assert at_turns.begun.wait(10) and progress.rested()
             assert not progress.over
@@ -293,7 +293,7 @@ def test_transactions_longer_than_a_slice_are_measured_with_the_whole_time_that_
     plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((script,)), load, ())
     turns = []
     with ThreadPoolExecutor(1) as pool:
-        driven = pool.submit(at_turns.drive, plan, load, progress, "now")
+        driven = pool.submit(at_turns.drive, plan, load, progress)
         try:
             assert at_turns.begun.wait(10) and progress.rested()
             for length_s in (0.0, slice_s, slice_s, slice_s):
@@ -321,7 +321,7 @@ def test_time_between_transactions_of_a_turn_is_what_passed_and_not_what_the_loa
     load, script = Load(clients, duration_s=1.0, think_time_s=think_s), ScriptSource("one", "SELECT 1;\n")
     plan = compiled_plan({"kind": "null", "service_ns": 0}, Tasks((script,)), load, ())
     with ThreadPoolExecutor(1) as pool:
-        driven = pool.submit(at_turns.drive, plan, load, progress, "now")
+        driven = pool.submit(at_turns.drive, plan, load, progress)
         try:
             assert at_turns.begun.wait(10) and progress.rested()
             progress.begin_turn(0.05, 1.0, ())

@@ -110,7 +110,7 @@ def result(number: int, data: bytes, offset_ns: int = 0, **said: Any) -> WorkerR
 def test_parts_together_are_one_trial_of_all_clients() -> None:
     load = Load(clients=5, duration_s=None, transactions=200, workers=3)
     results = driven(load, 3)
-    found = merge.driven([result(n, one) for n, one in enumerate(results)], load, {"samples": {}}, 0, "", "now")
+    found = merge.driven([result(n, one) for n, one in enumerate(results)], load, {"samples": {}}, 0, "")
     whole = found.summary
     assert whole["transactions"] == whole["scripts"][0]["transactions"] == 1000
     assert whole["clients"] == 5 and whole["threads"] == 3
@@ -165,7 +165,7 @@ def test_a_start_is_placed_by_our_clock() -> None:
         msgspec.json.decode(_core.DriveResult.from_bytes(one).summary)["started_unix_s"] for one in (early, late)
     ]
     offset_ns = int((apart_s[1] - apart_s[0]) * 1e9) - 2_000_000  # 2 ms of this are not the clock's
-    found = merge.driven([result(0, early), result(1, late, offset_ns)], load, {"samples": {}}, 0, "", "now")
+    found = merge.driven([result(0, early), result(1, late, offset_ns)], load, {"samples": {}}, 0, "")
     assert found.metrics["start_spread_s"] == pytest.approx(0.002, abs=1e-5)
     assert ahead_ns
 
@@ -191,7 +191,7 @@ def test_what_a_client_draws_does_not_depend_on_the_number_of_workers() -> None:
 def test_a_lost_worker_voids_the_trial_and_keeps_what_the_others_did() -> None:
     load = Load(clients=2, duration_s=None, transactions=50, workers=2)
     (first, _) = driven(load, 2)
-    found = merge.driven([result(0, first)], load, {"samples": {}}, 0, "worker 2 on m1 was lost", "now")
+    found = merge.driven([result(0, first)], load, {"samples": {}}, 0, "worker 2 on m1 was lost")
     assert judge.status(found, ()) == (
         judge.Status.VOIDED,
         (note("aborted", error="worker 2 on m1 was lost", last_words=""),),
@@ -265,4 +265,4 @@ def test_a_trial_of_which_no_worker_is_left_has_failed(monkeypatch: pytest.Monke
     monkeypatch.setattr(worker_pool, "sampler", lambda *_: None)
     load = Load(clients=2, workers=1)
     with pytest.raises(FailureError, match="worker 1 on m was lost"):
-        WorkerPool(Printer.silent()).drive(plan(load), load, _core.Progress(), "now")
+        WorkerPool(Printer.silent()).drive(plan(load), load, _core.Progress())

@@ -65,12 +65,12 @@ def measure(
     workload = workloads.get(plan.choice.workload)
     in_parts = workload.in_parts(session.engine, plan.choice.options)
     driven_by = resources.pool.of(how) if in_parts else None
-    around = DriveOptions(due.title, due.quiet_s, cut, storage.at_once, watching.follow, driver=driven_by, live=live)
+    options = DriveOptions(due.title, due.quiet_s, cut, storage.at_once, watching.follow, driver=driven_by, live=live)
     if control is not None:
-        around = replace(around, chill=lambda _: control.chill())
+        options = replace(options, drop_caches=lambda _: control.drop_caches())
     try:
         with control or nullcontext():
-            driven = watching.watched(drive(plan, session, due.trial, watching.sources, printer, around))
+            driven = watching.watched(drive(plan, session, due.trial, watching.sources, printer, options))
     finally:
         watching.close()
     if started_unix_s := driven.summary.get("started_unix_s"):
@@ -225,7 +225,7 @@ class FreshEngineBench:
 def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialNotes) -> Record:
     """Stores a record with status "failed" for a trial that could not run."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    driven = Driven(now, alive=True, failure=cause)
+    driven = Driven(now, failure=cause)
     return make.keep(store, plan, trial, make.TrialOutcome(driven, prepared))
 
 

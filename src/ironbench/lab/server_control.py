@@ -148,7 +148,7 @@ class ServerControl:
         with processes.interrupt_held():
             self._release()
 
-    def chill(self) -> Mapping[str, str]:
+    def drop_caches(self) -> Mapping[str, str]:
         """Restarts the server and drops the page cache of its machine. Returns what was done. Raises FailureError."""
         assert self.drops is not None and isinstance(self.session, RestartableSession)
         session, drops, there = self.session, self.drops, self._there

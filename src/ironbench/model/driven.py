@@ -37,9 +37,9 @@ class Driven:
     """The core's result and the results of the workload's checks. If there is no result, `failure` contains the
     reason."""
 
-    started_at: str
+    started_at: str = ""
     """Start of the trial in UTC, ISO 8601."""
-    alive: bool
+    alive: bool = True
     """Whether the engine was still running after the trial."""
     failure: Note | None = None
     storage_died: str = ""

@@ -89,7 +89,7 @@ def cost(planned: Planned) -> Iterator[str]:
 
 def _quiet(lab: Lab) -> str:
     """Describes how long ironbench waits at most for an idle machine before a trial. The wait is not longer than the
-    trial (`drive.before.at_last`)."""
+    trial (`drive.preparation.finished`)."""
     most_s = lab.method.quiet_s
     loads = [setup.cell.load for setup in lab.measurable]
     lasting = [min(most_s, (load.duration_s or most_s) + load.warmup_s) for load in loads]

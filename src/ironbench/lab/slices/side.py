@@ -64,32 +64,28 @@ class TurnDriver:
         """Whether the trial needs requested checkpoints. `SliceSide` requests them in the system's turns, at intervals
         that count only these turns."""
 
-    def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        # Observers are removed, because they sample at fixed intervals, also during other systems' turns. The observer
-        # that requests checkpoints is replaced by `SliceSide`.
-        whole = msgspec.json.decode(plan, type=dict[str, Any])
-        self.requests = any(one["name"] == REQUEST for one in whole.pop("observers"))
-        whole["observers"] = []
-        progress.by_turns()
-        self.progress = progress
-        self.begun.set()
-        return self._driven(msgspec.json.encode(whole), progress, started)
-
-    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Runs the rehearsal, which is not divided into turns, before the first turn."""
-        self.rehearsal = progress
-        return self._driven(plan, progress, started)
+    def drive(self, plan: bytes, load: Load, progress: Progress, rehearsal: bool = False) -> Driven:
+        """Drives the trial in turns. A rehearsal runs before the first turn and is not divided into turns."""
+        if rehearsal:
+            self.rehearsal = progress
+        else:
+            # Observers are removed, because they sample at fixed intervals, also during other systems' turns. The
+            # observer that requests checkpoints is replaced by `SliceSide`.
+            whole = msgspec.json.decode(plan, type=dict[str, Any])
+            self.requests = any(one["name"] == REQUEST for one in whole["observers"])
+            plan = msgspec.json.encode({**whole, "observers": []})
+            progress.by_turns()
+            self.progress = progress
+            self.begun.set()
+        if self.stopping:
+            progress.stop()
+        return unpacked(_core.drive(plan, progress))
 
     def stop(self) -> None:
         """Ends the current run of the load and prevents another one. Called from another thread."""
         self.stopping = True
         for one in filter(None, (self.rehearsal, self.progress)):
             one.stop()
-
-    def _driven(self, plan: bytes, progress: Progress, started: str) -> Driven:
-        if self.stopping:
-            progress.stop()
-        return unpacked(_core.drive(plan, progress), started)
 
 
 @dataclass(slots=True)
@@ -167,14 +163,14 @@ class SliceSide:
         self.rest()
 
     def _drive(self) -> None:
-        trial, around = self.plan.trials[0], DriveOptions(driver=self._at_turns, by_clock=False)
+        trial, options = self.plan.trials[0], DriveOptions(driver=self._at_turns, by_clock=False)
         if self.shared is not None:
-            around = replace(around, together=self.shared.whole)
+            options = replace(options, combine=self.shared.whole)
         if self.storage.devices.mounted:
-            around = replace(around, checking=self.storage.devices.at_once)
+            options = replace(options, while_checking=self.storage.devices.at_once)
         plan = replace(self.plan, profile=None)  # stacks are sampled outside of `drive`, see `begin_profile`
         try:
-            self.driven = drive(plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), around)
+            self.driven = drive(plan, self.session, trial, tuple, Printer(StringIO(), StringIO()), options)
         except KeyboardInterrupt:
             return  # the main thread has stopped the rehearsal
         finally:

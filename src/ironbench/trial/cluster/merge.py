@@ -36,9 +36,7 @@ class WorkerResult:
     """Result of the worker's drive loop, as the core encodes it."""
 
 
-def driven(
-    results: Sequence[WorkerResult], load: Load, seen: Mapping[str, Any], began_ns: int, lost: str, started: str
-) -> Driven:
+def driven(results: Sequence[WorkerResult], load: Load, seen: Mapping[str, Any], began_ns: int, lost: str) -> Driven:
     """Merges the results of all workers that returned a result. `seen`: samples of observers on this machine. `lost`:
     why the other workers returned no result."""
     from ironbench import _core
@@ -61,8 +59,6 @@ def driven(
     if lost:
         summary |= {"aborted": True, "cause": lost}
     return Driven(
-        started,
-        alive=True,
         summary=summary,
         timeline=whole.timeline,
         seconds=whole.seconds,

@@ -61,8 +61,9 @@ class WorkerPool:
                 raise InputError(written("system.dsn") if away else written("load.workers"), cause, hint)
         self._reached.add((load.workers, load.cluster, known))
 
-    def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Drives a trial with all workers. Observers sample on this machine. Raises the workers' errors."""
+    def drive(self, plan: bytes, load: Load, progress: Progress, rehearsal: bool = False) -> Driven:
+        """Drives a trial or a rehearsal with all workers. Observers sample on this machine. Raises the workers'
+        errors."""
         control = self._ready(load)
         whole = msgspec.json.decode(plan, type=dict[str, Any])
         self._require_reached(control, load, parts.server(whole["engine"]))
@@ -83,10 +84,7 @@ class WorkerPool:
             self.close()  # Ray may no longer work, so it is started again
         if not found:
             raise FailureError("workers", lost or "no worker returned a result")
-        return merge.driven(found, load, seen, sampling.began_ns, lost, started)
-
-    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        return self.drive(plan, load, progress, started)
+        return merge.driven(found, load, seen, sampling.began_ns, lost)
 
     def copiers(self, load: Load) -> WorkerCopiers | None:
         """Returns workers that copy the rows of large data. Returns None if this process copies the rows."""

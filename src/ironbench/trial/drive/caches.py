@@ -75,7 +75,7 @@ class CacheState:
 def prepared(
     session: Session, system: System, load: Load, tables: tuple[str, ...], data_bytes: int, rehearse: Rehearse
 ) -> CacheState:
-    """Prepares the caches as the load declares. Cold caches are emptied later, by `chill`. Raises FailureError."""
+    """Prepares the caches as the load declares. Cold caches are emptied later, by `drop`. Raises FailureError."""
     # Labs of earlier versions may request a cache state for an engine whose caches cannot be prepared. The request is
     # ignored.
     if not load.cache or not engines.get(session.engine).can("data"):
@@ -141,7 +141,7 @@ def virtual() -> bool:
     return virtualisation(Tree()) != "none"
 
 
-def chill(session: Session) -> Mapping[str, str]:
+def drop(session: Session) -> Mapping[str, str]:
     """Restarts the engine and drops its files from the page cache. Returns conditions of the trial. Raises
     FailureError."""
     session.restart()

@@ -1,12 +1,12 @@
-"""Drives one trial: reads counters, runs the measured window of the core or of the workload itself, and then checks the
-results."""
+"""Drives one trial: prepares the engine, runs the measured window in the core or in the workload itself, and then
+checks the results."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ironbench import _core, engines, workloads
-from ironbench.engines.administration import Insight
 from ironbench.engines.existing_server import checked_answers
 from ironbench.errors import EngineDiedError, FailureError, IronbenchError, shortened
 from ironbench.host import scratch
@@ -33,25 +32,24 @@ from ironbench.model.plan import Plan
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Check
 from ironbench.model.session import DelayedSession, RemoteSession, Row, Session
-from ironbench.model.system import Load, System, Trial
+from ironbench.model.system import System, Trial
 from ironbench.printer import Printer
-from ironbench.trial.drive import before as preparing
-from ironbench.trial.drive import caches, power, profile
+from ironbench.trial.drive import caches, power, preparation, profile
 from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.drive.power import PowerCut
-from ironbench.trial.drive.run import Driver, Follow, Looks, ProgressDisplay, ProgressLines, Tasks, compiled_plan, run
+from ironbench.trial.drive.preparation import ReadyEngine
+from ironbench.trial.drive.run import Driver, Look, ProgressDisplay, ProgressLines, Tasks, compiled_plan, drive_in_child
 from ironbench.trial.drive.statements import statements
-from ironbench.trial.drive.work import StartedTrial, run_work
+from ironbench.trial.drive.work import run_work
 from ironbench.workloads.base import checked
 
 if TYPE_CHECKING:
-    from ironbench._core import DriveResult, Progress
+    from ironbench._core import DriveResult
 
 
 _WORDS_PATIENCE_S = 1.0
-Show = Callable[[float, str], None]
-Drives = Callable[[bytes, Load, "Progress", str], Driven]
-"""Type of `Driver.drive` and `Driver.rehearse`."""
+_CHILD_LOG = "child.log"
+"""File in the trial's temporary directory for the standard error of a child process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +59,20 @@ class DriveOptions:
     title: str = ""
     """Title of the progress bar."""
     quiet_s: float | None = None
-    """Maximum wait for an idle machine, see `before.at_last`."""
-    cut: PowerCut | None = None
+    """Maximum wait for an idle machine, see `preparation.finished`."""
+    power_cut: PowerCut | None = None
     """A power cut after the measured window and before the checks. If it is None, the power is not cut."""
-    checking: Callable[[], AbstractContextManager[None]] = nullcontext
+    while_checking: Callable[[], AbstractContextManager[None]] = nullcontext
     """Context manager in which the checks run if there is no power cut."""
-    follow: Follow = lambda phase, elapsed_s: None
-    chill: preparing.Chill = caches.chill
+    follow: Callable[[str, float], None] = lambda phase, elapsed_s: None
+    """Function that is called several times a second during a trial, and once at its end, with the phase of the trial
+    and the seconds since the window began."""
+    drop_caches: preparation.DropCaches = caches.drop
     driver: Driver | None = None
     """Object that drives the trial. If it is None, this process drives the trial."""
     live: LiveFile | None = None
     """File in which the live state of the trial is published."""
-    together: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary
+    combine: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] = lambda summary: summary
     """Function that gets the summary of the trial and returns the summary for the checks. If other trials changed the
     same data at the same time, it combines their summaries. If it returns None, the checks are skipped."""
     by_clock: bool = True
@@ -86,32 +86,34 @@ def drive(
     trial: Trial,
     sources: Callable[[], Iterable[Source]],
     printer: Printer,
-    surroundings: DriveOptions = DriveOptions(),
+    options: DriveOptions = DriveOptions(),
 ) -> Driven:
     """Drives a trial from start to end. If the engine fails, the result contains the failure.
 
     `sources` is called when the engine is in the state in which it will be measured.
     """
-    started, starved = datetime.now(UTC).isoformat(timespec="seconds"), OutOfMemoryKills()
+    started_at, oom_kills = datetime.now(UTC).isoformat(timespec="seconds"), OutOfMemoryKills()
     with scratch.folder() as folder:
-        begun = StartedTrial(started, folder)
-        driving = _Drive(plan, session, trial, begun, surroundings.driver)
+        running = _RunningTrial(plan, session, trial, options, folder)
         try:
             with checked_answers(plan.system.dsn is not None):
-                result = driving.whole(sources, printer, surroundings)
-            broken = not result.alive or result.summary.get("aborted", False)
-            return replace(result, last_words=_joined(starved, result.last_words)) if broken else result
+                result = running.result(sources, printer)
         except IronbenchError as error:
             printer.error(error)
             alive = session.alive() and not isinstance(error, EngineDiedError)
-            words = _joined(starved, "" if alive else _last_words(session))
-            log, inside = _read(begun.log), driving.inside
-            return Driven(started, alive, failure=error.note, last_words=words, log=log, inside_server=inside)
-
-
-def _joined(starved: OutOfMemoryKills, words: str) -> str:
-    """Returns the kernel's messages, followed by the engine's message about the same event."""
-    return "; ".join(filter(None, (starved.words(), words)))
+            result = Driven(alive=alive, failure=error.note)
+        last_words = "" if result.alive else _last_words(session)
+        if result.failure or not result.alive or result.summary.get("aborted", False):
+            # The kernel's message comes first, followed by the engine's message about the same event.
+            last_words = "; ".join(filter(None, (oom_kills.words(), last_words)))
+        log = folder / _CHILD_LOG
+        return replace(
+            result,
+            started_at=started_at,
+            last_words=last_words,
+            inside_server=running.statistics,
+            log=log.read_bytes() if log.exists() else b"",
+        )
 
 
 def trial_seed(seed: int, trial: Trial, trials: int) -> int:
@@ -134,155 +136,153 @@ def trial_seed(seed: int, trial: Trial, trials: int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
 
-class _Drive:
-    def __init__(self, plan: Plan, session: Session, trial: Trial, begun: StartedTrial, driver: Driver | None) -> None:
-        self._plan, self._session, self._trial, self._begun, self._driver = plan, session, trial, begun, driver
-        self._workload, self._options = workloads.get(plan.choice.workload), plan.choice.options
+class _RunningTrial:
+    """A trial that is prepared, measured and checked."""
+
+    def __init__(self, plan: Plan, session: Session, trial: Trial, options: DriveOptions, folder: Path) -> None:
+        self._plan, self._session, self._trial, self._options, self._folder = plan, session, trial, options, folder
+        self._engine, self._workload = engines.get(session.engine), workloads.get(plan.choice.workload)
         self._scripts = self._workload.scripts(session.engine, plan.choice)
-        self._seed = trial_seed(trial.cell.load.seed, trial, len(plan.trials))
-        self.inside = NOTHING
+        self.statistics = NOTHING
         """The server's statistics collected so far."""
 
-    def whole(self, sources: Callable[[], Iterable[Source]], printer: Printer, around: DriveOptions) -> Driven:
-        """Prepares, drives and checks the trial."""
-        plan, session, trial, workload = self._plan, self._session, self._trial, self._workload
-        # There is nothing to check if the workload has no data.
-        has_data = workload.dataset(session.engine, self._options) is not None
-        alone = trial.purpose == Purpose.SWEEP and len({one.cell.name for one in plan.trials}) == 1
-        what = "trial" if alone else trial.purpose
-        title = around.title or f"{plan.system.label}  {trial.cell.name}  {what} {trial.block + 1}"
-        with printer.bar(title) as show:
-            workload.set_up(session, self._options)
-            ready = preparing.engine_ready(plan, session, trial, lambda: _rehearsed(self._rehearse()), around.by_clock)
-            before = workload.before(session, self._options) if has_data or workload.looks_before else None
-            self.inside = self._begun_inside()
-            ready = preparing.at_last(ready, session, trial.cell.load, around.quiet_s, around.chill)
-            looks = [ProgressLines(printer.say, plan.progress_s).look] if plan.progress_s else []
-            looks += [around.live.look] if around.live else []
-            load = replace(trial.cell.load, seed=self._seed)
-            drives = None if self._driver is None else self._driver.drive
-            request = profile.of_trial(plan, trial)
+    def result(self, sources: Callable[[], Iterable[Source]], printer: Printer) -> Driven:
+        """Prepares, measures and checks the trial. Raises IronbenchError."""
+        plan, session, workload, options = self._plan, self._session, self._workload, self._options
+        with printer.bar(options.title or self._title()) as show:
+            ready, before = self._prepared()
+            looks: list[Look] = [ProgressLines(printer.say, plan.progress_s).look] if plan.progress_s else []
+            looks += [options.live.look] if options.live else []
+            request = profile.of_trial(plan, self._trial)
             profiler = profile.started(request, session) if request is not None else None
-            result = self._window(
-                trial, load, lambda: (*sources(), *ready.sources), show, looks, around.follow, drives=drives
-            )
+            result = self._window(self._trial, lambda: (*sources(), *ready.sources), show, looks, options.follow)
             if profiler is not None:
                 result = replace(result, profile=profile.stopped(profiler, result.summary))
         alive = session.alive()
         ended = alive and not result.summary["aborted"]
-        whole = alive and not result.summary["aborted"] and not result.summary["cut_short"]
-        protocol = engines.get(session.engine).protocol(trial.cell.load.protocol)
-        doubts = tuple(
-            note(workload.caution, text=text) for text in workload.cautions(session.engine, plan.choice, protocol)
-        )
-        figures = workload.measured(session, self._options, before, result.summary) if whole else {}
-        self.inside = self._ended_inside(result) if alive else self.inside
-        prepared = preparing.after(ready, session) if alive else ready.prepared
-        checks: tuple[Check, ...] = ()
-        done = around.together(result.summary) if ended else None
-        if has_data and ended and around.cut is None and done is not None:
-            with around.checking(), _limited(session):
-                checks = workload.check(session, self._options, before, done)
-        elif ended and around.cut is not None:
-            survived = power.cut(session, around.cut, self._seed)
-            prepared = prepared.merge(survived.conditions(), survived.warnings())
-            result = replace(result, power_cut=True)
-            figures = {**figures, **survived.metrics()}
-            summary = {**result.summary, power.SUMMARY: True}
-            if has_data:
-                checks = power.held(around.cut.how, lambda: workload.check(session, self._options, before, summary))
-        if ended:
-            with _limited(session):
-                checks = (*checks, *_own_check(session, plan.choice.data))
+        metrics = dict(result.metrics)
+        if ended and not result.summary["cut_short"]:
+            metrics |= workload.measured(session, plan.choice.options, before, result.summary)
+        if alive:
+            self.statistics = self._statistics_of(result)
+        notes = preparation.verified(ready, session) if alive else ready.prepared
+        recovery = None
+        if ended and options.power_cut is not None:
+            recovery = power.cut(session, options.power_cut, self._seed(self._trial))
+            notes = notes.merge(recovery.conditions(), recovery.warnings())
+            metrics |= recovery.metrics()
+        checks = self._checks(before, result.summary) if ended else ()
+        protocol = self._engine.protocol(self._trial.cell.load.protocol)
+        cautions = workload.cautions(session.engine, plan.choice, protocol)
+        warnings = (*(note(workload.caution, text=text) for text in cautions), *result.prepared.warnings)
         return replace(
             result,
             alive=alive,
             scripts={script.name: script.text for script in self._scripts},
-            metrics={**result.metrics, **figures},
+            metrics=metrics,
             checks=(*result.checks, *checks),
-            last_words="" if alive else _last_words(session),
             counts=workload.counts,
-            inside_server=self.inside,
-            prepared=prepared.merge(result.prepared.conditions, (*doubts, *result.prepared.warnings)),
-            log=_read(self._begun.log),
+            power_cut=recovery is not None,
+            prepared=notes.merge(result.prepared.conditions, warnings),
         )
 
-    def _begun_inside(self) -> ServerStatistics:
+    def _title(self) -> str:
+        plan, trial = self._plan, self._trial
+        only_repeats = trial.purpose == Purpose.SWEEP and len({one.cell.name for one in plan.trials}) == 1
+        what = "trial" if only_repeats else trial.purpose
+        return f"{plan.system.label}  {trial.cell.name}  {what} {trial.block + 1}"
+
+    def _prepared(self) -> tuple[ReadyEngine, Any]:
+        """Prepares data, engine and caches. Returns the engine, and what the workload read before the trial."""
+        plan, session, workload, options = self._plan, self._session, self._workload, self._options
+        workload.set_up(session, plan.choice.options)
+        ready = preparation.begun(plan, session, self._trial, self._rehearse, options.by_clock)
+        reads = self._has_data or workload.looks_before
+        before = workload.before(session, plan.choice.options) if reads else None
+        self.statistics = self._first_statistics()
+        load = self._trial.cell.load
+        return preparation.finished(ready, session, load, options.quiet_s, options.drop_caches), before
+
+    def _rehearse(self) -> None:
+        """Runs the load for a short time without measuring it. Raises FailureError if this failed, because the trial
+        would also fail."""
+        summary = self._window(preparation.rehearsal(self._trial), tuple, lambda *_: None).summary
+        if summary["aborted"]:
+            raise FailureError("warm-up pass", summary["cause"] or "the workload ended early")
+        if summary["cut_short"]:
+            raise KeyboardInterrupt
+
+    def _first_statistics(self) -> ServerStatistics:
         """Starts collecting the server's statistics and gets query plans. Must be called before the caches are emptied,
         because planning reads data. An error of the server in this step does not end the trial; driving the trial will
         show the problem."""
-        if not self._plan.observe:
+        plan, session = self._plan, self._session
+        if not plan.observe:
             return NOTHING
-        load = self._trial.cell.load
-        protocol = engines.get(self._session.engine).protocol(load.protocol)
-        asked = statements(self._scripts, self._variables, protocol, self._seed)
-        asked = (*asked, *self._workload.commands(self._options))
+        protocol = self._engine.protocol(self._trial.cell.load.protocol)
+        scripted = statements(self._scripts, self._variables, protocol, self._seed(self._trial))
+        commands = (*scripted, *self._workload.commands(plan.choice.options))
         try:
-            return self._insight.begin(self._session, asked, self._plan.system.dsn is None)
+            return self._engine.administration.insight.begin(session, commands, plan.system.dsn is None)
         except IronbenchError as error:
             return ServerStatistics(missing=(NotShown("Server statistics of the trial", error.cause),))
 
-    def _ended_inside(self, result: Driven) -> ServerStatistics:
-        begun, window_s = self.inside, float(result.summary.get("elapsed_s") or 0.0)
+    def _statistics_of(self, result: Driven) -> ServerStatistics:
+        """Returns the server's statistics of the measured window."""
+        window_s = float(result.summary.get("elapsed_s") or 0.0)
         if not self._plan.observe or window_s <= 0:
-            return begun
+            return self.statistics
         samples = {name: [Sample(t_s, raw) for t_s, raw in taken] for name, taken in result.samples.items()}
         try:
-            return self._insight.end(self._session, begun, samples, window_s)
+            return self._engine.administration.insight.end(self._session, self.statistics, samples, window_s)
         except IronbenchError as error:
-            why = NotShown("Server statistics of the trial", error.cause)
-            return replace(begun, missing=(*begun.missing, why))
+            missing = NotShown("Server statistics of the trial", error.cause)
+            return replace(self.statistics, missing=(*self.statistics.missing, missing))
 
-    @property
-    def _insight(self) -> Insight:
-        return engines.get(self._session.engine).administration.insight
-
-    @property
-    def _variables(self) -> dict[str, str]:
-        return {**self._workload.variables(self._options), **self._plan.choice.defines}
-
-    def _rehearse(self) -> Driven:
-        rehearsal = preparing.rehearsal(self._trial)
-        seed = trial_seed(self._trial.cell.load.seed, rehearsal, len(self._plan.trials))
-        drives = None if self._driver is None else self._driver.rehearse
-        return self._window(rehearsal, replace(rehearsal.cell.load, seed=seed), tuple, lambda *_: None, drives=drives)
+    def _seed(self, trial: Trial) -> int:
+        return trial_seed(self._trial.cell.load.seed, trial, len(self._plan.trials))
 
     def _window(
         self,
         trial: Trial,
-        load: Load,
         sources: Callable[[], Iterable[Source]],
-        show: Show,
-        looks: Looks = (),
-        follow: Follow = lambda phase, elapsed_s: None,
-        drives: Drives | None = None,
+        show: Callable[[float, str], None],
+        looks: Sequence[Look] = (),
+        follow: Callable[[str, float], None] = lambda phase, elapsed_s: None,
     ) -> Driven:
-        """Runs the measured window. The core drives the load, or the workload does so itself (`drives`). If the system
-        has added network latency, it is in effect during the window."""
-        plan, session = self._plan, self._session
-        with _delayed(session, plan.system):
+        """Runs the measured window of the trial or of its rehearsal. The core drives the load, or the workload does so
+        itself. If the system has added network latency, it is in effect during the window."""
+        load = replace(trial.cell.load, seed=self._seed(trial))
+        trial = replace(trial, cell=replace(trial.cell, load=load))
+        with _delayed(self._session, self._plan.system):
             if self._workload.drives:
-                return run_work(plan, session, load, sources, show, self._begun, follow)
-            return self._driven(trial, load, sources, show, looks, follow, drives)
+                return run_work(self._plan, self._session, load, sources, show, self._folder, follow)
 
-    def _driven(
+            def followed(progress: _core.Progress) -> None:
+                follow(progress.phase, progress.elapsed_s)
+
+            return self._driven_by_core(trial, sources, show, (followed, *looks))
+
+    def _driven_by_core(
         self,
         trial: Trial,
-        load: Load,
         sources: Callable[[], Iterable[Source]],
-        show: Show,
-        looks: Looks,
-        follow: Follow,
-        drives: Drives | None,
+        show: Callable[[float, str], None],
+        looks: Sequence[Look],
     ) -> Driven:
         plan, session, workload = self._plan, self._session, self._workload
-        if (units := workload.units(self._options)) is not None:
+        options, load = plan.choice.options, trial.cell.load
+        if (units := workload.units(options)) is not None:
             load = replace(load, transactions=-(-units // load.clients))
-        work = workload.core_work(session.engine, self._options)
-        tasks = Tasks(self._scripts, self._variables, work, workload.jobs(session, self._options, load))
-        reconnect, bind_back = workload.reconnect(self._options) or load.reconnect, workload.binds_back(self._options)
-        retried = engines.get(session.engine).traits.duplicate_key if workload.retries_duplicate_keys else ()
-        tasks = replace(tasks, reconnect=reconnect, bind_back=bind_back, retried_errors=retried)
+        tasks = Tasks(
+            self._scripts,
+            self._variables,
+            work=workload.core_work(session.engine, options),
+            jobs=workload.jobs(session, options, load),
+            retried_errors=self._engine.traits.duplicate_key if workload.retries_duplicate_keys else (),
+            bind_back=workload.binds_back(options),
+        )
+        load = replace(load, reconnect=workload.reconnect(options) or load.reconnect)
         sampled = tuple(sources())
         # `target` is called last. A library engine closes its own connection then, because the locks of this connection
         # would block the clients.
@@ -291,31 +291,43 @@ class _Drive:
         stall = None
         if load.duration_s is None and isinstance(session, RemoteSession):
             stall = Stall(session.require_answer, STALLED_S)
-            looks = [*looks, partial(_stop_stalled, stall)]
-        result = self._measured(compiled, target, load, show, looks, follow, drives)
+            looks = (*looks, partial(_stop_stalled, stall))
+        progress, driver = _core.Progress(), self._options.driver
+        with ProgressDisplay(progress, load, show, looks):
+            if driver is not None:
+                result = driver.drive(compiled, load, progress, rehearsal=trial.purpose == Purpose.REHEARSAL)
+            elif self._engine.can("in client") or "driver" in target:
+                on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
+                child = ChildPlacement(self._folder / _CHILD_LOG, on_cpus, session.within())
+                result = unpacked(drive_in_child(compiled, progress, child))
+            else:
+                result = unpacked(_core.drive(compiled, progress))
         if stall is not None and stall.error is not None:
             raise stall.error
         return result
 
-    def _measured(
-        self,
-        compiled: bytes,
-        target: Mapping[str, Any],
-        load: Load,
-        show: Show,
-        looks: Looks,
-        follow: Follow,
-        drives: Drives | None,
-    ) -> Driven:
-        plan, session = self._plan, self._session
-        if drives is not None:
-            progress = _core.Progress()
-            with ProgressDisplay(progress, load, show, looks, follow):
-                return drives(compiled, load, progress, self._begun.at)
-        in_child = engines.get(session.engine).can("in client") or "driver" in target
-        on_cpus = () if plan.system.dsn is not None else plan.system.server_cpus or ()
-        child = ChildPlacement(self._begun.log, on_cpus, session.within()) if in_child else None
-        return unpacked(run(compiled, load, show, child, looks, follow), self._begun.at)
+    def _checks(self, before: Any, summary: Mapping[str, Any]) -> tuple[Check, ...]:
+        """Runs the workload's checks and the user's own check. `before`: what the workload read before the trial."""
+        session, workload, options = self._session, self._workload, self._plan.choice.options
+        cut, combined = self._options.power_cut, self._options.combine(summary)
+        found: tuple[Check, ...] = ()
+        if self._has_data and cut is not None:
+            after_cut = {**summary, power.SUMMARY: True}
+            found = power.held(cut.how, lambda: workload.check(session, options, before, after_cut))
+        elif self._has_data and combined is not None:
+            with self._options.while_checking(), _limited(session):
+                found = workload.check(session, options, before, combined)
+        with _limited(session):
+            return (*found, *_own_check(session, self._plan.choice.data))
+
+    @property
+    def _has_data(self) -> bool:
+        """Whether the workload has data that can be checked."""
+        return self._workload.dataset(self._session.engine, self._plan.choice.options) is not None
+
+    @property
+    def _variables(self) -> dict[str, str]:
+        return {**self._workload.variables(self._plan.choice.options), **self._plan.choice.defines}
 
 
 def _delayed(session: Session, system: System) -> AbstractContextManager[None]:
@@ -338,11 +350,9 @@ def _relay_cpus(system: System, available: Collection[int]) -> tuple[int, ...]:
     return tuple(sorted(neither or set(available) - server))
 
 
-def unpacked(result: DriveResult, started: str) -> Driven:
-    """Converts the core's result. `started`: time of day, ISO 8601."""
+def unpacked(result: DriveResult) -> Driven:
+    """Converts the core's result."""
     return Driven(
-        started,
-        alive=True,
         summary=msgspec.json.decode(result.summary, type=dict[str, Any]),
         timeline=result.timeline,
         seconds=result.seconds,
@@ -404,16 +414,3 @@ def _last_words(session: Session) -> str:
     while not (words := session.last_words()) and time.monotonic() < deadline:
         time.sleep(0.02)
     return words
-
-
-def _rehearsed(result: Driven) -> None:
-    """Raises FailureError if a rehearsal failed, because the trial would also fail."""
-    summary = result.summary
-    if summary["aborted"]:
-        raise FailureError("warm-up pass", summary["cause"] or "the workload ended early")
-    if summary["cut_short"]:
-        raise KeyboardInterrupt
-
-
-def _read(log: Path) -> bytes:
-    return log.read_bytes() if log.exists() else b""

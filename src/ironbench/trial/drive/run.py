@@ -1,4 +1,4 @@
-"""Compiles the plan of a trial for the core, and runs it in this process or in a child process, with a progress bar."""
+"""Compiles the plan of a trial for the core, runs it in a child process, and shows the progress of a trial."""
 
 from __future__ import annotations
 
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
     from ironbench.workloads.base import ScriptSource
 
 
-Follow = Callable[[str, float], None]
-"""Function that is called several times a second during a trial, and once at its end, with the phase of the trial and
-the seconds since the window began."""
-Looks = Sequence[Callable[["Progress"], None]]
-"""Functions that are called several times a second during a trial, and once at its end, with the progress of the
+Look = Callable[["Progress"], None]
+"""Function that is called several times a second during a trial, and once at its end, with the progress of the
 trial."""
 
 
@@ -46,9 +43,6 @@ class Tasks:
     retried_errors: tuple[str, ...] = ()
     """Classes of errors, in addition to serialization failures and deadlocks, after which a transaction is tried
     again."""
-    reconnect: int = 0
-    """Number of transactions after which a client opens a new connection. For a directory server, this is a number of
-    requests. 0 means that clients keep their connections."""
     bind_back: bool = False
     """For a directory server: if a client has bound as another user, whether it then binds again as the user of the
     connection."""
@@ -79,7 +73,7 @@ def compiled_plan(
     stop: dict[str, Any] = {"transactions": load.transactions or 1}
     if load.transactions is None and load.duration_s is not None:
         stop = {"duration_s": load.duration_s}
-    of_connections: dict[str, Any] = {"reconnect": tasks.reconnect} if tasks.reconnect else {}
+    of_connections: dict[str, Any] = {"reconnect": load.reconnect} if load.reconnect else {}
     if tasks.bind_back:
         of_connections["bind_back"] = True
     log = plan.transaction_log_of(trial) if plan and trial else ""
@@ -108,22 +102,6 @@ def compiled_plan(
             ],
         }
     )
-
-
-def run(
-    plan: bytes,
-    load: Load,
-    show: Callable[[float, str], None],
-    child: ChildPlacement | None = None,
-    looks: Looks = (),
-    follow: Follow = lambda phase, elapsed_s: None,
-) -> DriveResult:
-    """Runs a trial and returns its result. `child`: run it in a child process, as for a library engine."""
-    from ironbench import _core
-
-    progress = _core.Progress()
-    with ProgressDisplay(progress, load, show, looks, follow):
-        return drive_in_child(plan, progress, child) if child else _core.drive(plan, progress)
 
 
 def drive_in_child(plan: bytes, progress: Progress, child: ChildPlacement) -> DriveResult:
@@ -208,12 +186,9 @@ LOOKS_PER_S = 5
 class Driver(Protocol):
     """Drives trials in place of this process, for example with workers on other machines."""
 
-    def drive(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Drives a trial by its compiled plan. Ctrl-C ends the trial and keeps its result."""
-        ...
-
-    def rehearse(self, plan: bytes, load: Load, progress: Progress, started: str) -> Driven:
-        """Drives a rehearsal as `drive` does, without storing the result."""
+    def drive(self, plan: bytes, load: Load, progress: Progress, rehearsal: bool = False) -> Driven:
+        """Drives a trial, or the rehearsal of a trial, by its compiled plan. Ctrl-C ends the trial and keeps its
+        result."""
         ...
 
 
@@ -221,15 +196,9 @@ class ProgressDisplay:
     """Shows the progress five times a second from a separate thread."""
 
     def __init__(
-        self,
-        progress: Progress,
-        load: Load,
-        show: Callable[[float, str], None],
-        looks: Looks,
-        follow: Follow,
+        self, progress: Progress, load: Load, show: Callable[[float, str], None], looks: Sequence[Look]
     ) -> None:
         self._looks = looks
-        self._follow = follow
         self._progress = progress
         self._load = load
         self._show = show
@@ -242,7 +211,6 @@ class ProgressDisplay:
     def __exit__(self, *exc: object) -> None:
         self._done.set()
         self._thread.join()
-        self._follow(self._progress.phase, self._progress.elapsed_s)
         for look in self._looks:
             look(self._progress)
 
@@ -254,7 +222,6 @@ class ProgressDisplay:
             warmed = done if phase in ("connect", "warmup") else warmed
             note = f"{grouped(_rate(passed))} transactions/s in the last second" if phase == "run" else phase
             self._show(_fraction(self._load, done - warmed, elapsed), note)
-            self._follow(phase, elapsed)
             for look in self._looks:
                 look(self._progress)
 

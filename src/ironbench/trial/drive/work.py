@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,31 +28,16 @@ if TYPE_CHECKING:
     from ironbench._core import Sampler
 
 
-@dataclass(frozen=True, slots=True)
-class StartedTrial:
-    """A trial that has started."""
-
-    at: str
-    """Time of day, ISO 8601."""
-    folder: Path
-    """Temporary directory of this trial, which is removed afterwards."""
-
-    @property
-    def log(self) -> Path:
-        """File for the standard error of a child process."""
-        return self.folder / "child.log"
-
-
 def run_work(
     plan: Plan,
     session: Session,
     load: Load,
     sources: Callable[[], Iterable[Source]],
     show: Callable[[float, str], None],
-    begun: StartedTrial,
+    folder: Path,
     follow: Callable[[str, float], None] = lambda phase, elapsed_s: None,
 ) -> Driven:
-    """Runs one trial. Exceptions of the workload are passed on."""
+    """Runs one trial. Exceptions of the workload are passed on. `folder`: temporary directory of the trial."""
     workload = workloads.get(plan.choice.workload)
     # `target` is called before the observers start, because it may end the process of a library engine. Observers must
     # watch the process that does the work.
@@ -65,14 +49,14 @@ def run_work(
             system=plan.system,
             choice=plan.choice,
             load=load,
-            folder=str(begun.folder),
+            folder=str(folder),
             show=show,
             stopping=interrupt.happened,
             on_stop=interrupt.tell,
             window=window.open,
         )
         outcome = workload.drive(work)
-    return _driven(outcome, window, load, interrupt, begun.at)
+    return _driven(outcome, window, load, interrupt)
 
 
 class MeasuredWindow:
@@ -132,7 +116,7 @@ def _sampler(target: Mapping[str, Any], sources: tuple[Source, ...]) -> Sampler:
     return _core.Sampler(msgspec.json.encode(declared), msgspec.json.encode(target.get("connection")))
 
 
-def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Interrupt, started: str) -> Driven:
+def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Interrupt) -> Driven:
     seen = dict(window.seen)
     samples = seen.pop("samples")
     user, system = window.cpu
@@ -159,8 +143,6 @@ def _driven(outcome: Outcome, window: MeasuredWindow, load: Load, interrupt: Int
         **seen,
     }
     return Driven(
-        started,
-        alive=True,
         summary=summary,
         timeline=outcome.timeline,
         seconds=outcome.seconds,

@@ -20,7 +20,7 @@ from ironbench.trial.drive import caches, checkpoints
 from ironbench.trial.drive.caches import CacheState, Rehearse
 from ironbench.trial.load import tables
 
-Chill = Callable[[Session], Mapping[str, str]]
+DropCaches = Callable[[Session], Mapping[str, str]]
 """Function that empties the caches and returns what was done, as conditions of the trial."""
 STEP_S = 0.010
 """Smallest change of the difference between CLOCK_REALTIME and CLOCK_MONOTONIC, in seconds, that counts as a step of
@@ -61,7 +61,7 @@ class ReadyEngine:
     clock: ClockStepDetector = field(default_factory=ClockStepDetector)
 
 
-def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> ReadyEngine:
+def begun(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> ReadyEngine:
     """Prepares warm caches, statistics and checkpoints as the trial declares them. Raises FailureError.
 
     The workload must read the initial state of its data after this call, because rehearsals change data.
@@ -84,8 +84,8 @@ def engine_ready(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse,
     return ReadyEngine(sources, done.merge(conditions), state, pace=pace)
 
 
-def at_last(
-    ready: ReadyEngine, session: Session, load: Load, quiet_s: float | None, chill: Chill = caches.chill
+def finished(
+    ready: ReadyEngine, session: Session, load: Load, quiet_s: float | None, drop_caches: DropCaches = caches.drop
 ) -> ReadyEngine:
     """Finishes the preparation directly before the measured window. Empties the caches if the trial is cold, and then
     waits until the machine is idle. Raises FailureError.
@@ -95,7 +95,7 @@ def at_last(
     """
     done, state = ready.prepared, ready.state
     if state.asked == "cold":
-        done = done.merge(chill(session))
+        done = done.merge(drop_caches(session))
         ready.pace(session)
     if quiet_s is not None:
         done = done.merge(*idle_machine.wait(min(quiet_s, (load.duration_s or quiet_s) + load.warmup_s)))
@@ -111,7 +111,7 @@ def _warmed(plan: Plan, session: Session, load: Load, rehearse: Rehearse) -> Cac
     return caches.prepared(session, plan.system, load, names, tables.size(session, names), rehearse)
 
 
-def after(ready: ReadyEngine, session: Session) -> TrialNotes:
+def verified(ready: ReadyEngine, session: Session) -> TrialNotes:
     """Returns conditions and warnings about the preparation that are known only after the trial."""
     done = ready.prepared.merge({}, ready.clock.warnings())
     if not ready.state.asked:
@@ -123,8 +123,8 @@ def after(ready: ReadyEngine, session: Session) -> TrialNotes:
 
 
 def rehearsal(trial: Trial) -> Trial:
-    """Returns a short trial that is not measured, with the same load and different random numbers."""
+    """Returns a short trial that is not measured, with the same load. Its purpose gives it different random numbers."""
     load = trial.cell.load
     span_s = max(1.0, min(5.0, (load.duration_s or 10.0) / 5))
-    short = replace(load, duration_s=span_s, transactions=None, warmup_s=0.0, seed=load.seed ^ 0x5EED)
+    short = replace(load, duration_s=span_s, transactions=None, warmup_s=0.0)
     return replace(trial, cell=replace(trial.cell, load=short), purpose=Purpose.REHEARSAL)
