@@ -253,50 +253,61 @@ def _means(records: Sequence[Record], metric: str) -> dict[str, float]:
 def _limit(
     parts: Sequence[Part], roots: Mapping[str, float], tables: Mapping[str, float], records: Sequence[Record]
 ) -> LimitingResource:
+    """Returns the resource that takes the largest share of the time. The result names no resource if the share is not
+    clearly the largest, if ironbench itself used too much CPU time, or if the system sustained the target rate. If
+    cores were idle although the server mostly computed, the limit is the number of clients instead of the CPU."""
     by_name = {part.name: part for part in parts}
     taken = _taken_by_others(records)
     resources = _SHARED_CORES if taken else RESOURCES
     spent = {resource: _sum(by_name, names) for resource, names in resources.items()}
-    (first, (share, low, _)), (second, (_, _, next_high)) = sorted(spent.items(), key=lambda pair: -pair[1][0])[:2]
+    first, second = sorted(spent, key=lambda resource: -spent[resource][0])[:2]
+    (share, low, _), (_, _, next_high) = spent[first], spent[second]
     unknown = by_name[OTHER].share if OTHER in by_name else 0.0
+
+    def limit(resource: str, why: Note, gain: Gain | None = None) -> LimitingResource:
+        return LimitingResource(resource, share, gain, why, taken)
+
     if share < LIMITS_FROM or low <= next_high or share <= unknown:
         rivals = tuple(
             note("rival", resource=one, share=spent[one][0], **_apart(resources[one], by_name, records))
             for one in (first, second)
         )
-        why = note(
-            "limit-unknown",
-            rivals=rivals,
-            unknown=unknown if unknown > share / 2 else 0.0,
-            cpu=_cpu_holders(records) if taken else (),
-        )
-        return LimitingResource("", share, None, why, taken)
+        much_unknown = unknown if unknown > share / 2 else 0.0
+        holders = _cpu_holders(records) if taken else ()
+        return limit("", note("limit-unknown", rivals=rivals, unknown=much_unknown, cpu=holders))
     if first == OTHER_PROGRAMS:
         computing = by_name[CPU].share if CPU in by_name else 0.0
-        why = note("limit-other-programs", waiting=share, computing=computing, cpu=_cpu_holders(records))
-        return LimitingResource(OTHER_PROGRAMS, share, None, why, taken)
+        holders = _cpu_holders(records)
+        return limit(first, note("limit-other-programs", waiting=share, computing=computing, cpu=holders))
     if first == SERVER_CPU and all(record.warned("own-cpu-share") for record in records):
         # If ironbench's own CPU time is too high, the trial cannot show that CPU was the limit
         # (docs/reference/statuses.md).
-        return LimitingResource("", share, None, note("limit-unknown-own-cpu", share=share), taken)
-    evidence: tuple[Note, ...] = ()
-    if first == "locks":
-        evidence = _chain(roots, tables, described(records[0]).waits)
-    if first == SERVER_CPU:
-        evidence = (_cores(by_name, records),)
-    if first == "client":
-        evidence = (_client(records),)
+        return limit("", note("limit-unknown-own-cpu", share=share))
+    evidence = _evidence(first, by_name, roots, tables, records)
     if all(record.kept_rate for record in records):
-        kept = note("limit-none", resource=first, share=share, evidence=evidence)
-        return LimitingResource("", share, None, kept, taken)
-    if first == SERVER_CPU and (idle := _idle_cores(by_name, records)) is not None:
+        return limit("", note("limit-none", resource=first, share=share, evidence=evidence))
+    idle = _idle_cores(by_name, records) if first == SERVER_CPU else None
+    if idle is not None:
         clients = max(record.cell.load.clients for record in records)
         gain = Gain(1.0, 1 / (1 - idle) if idle < 1 else math.inf)
-        return LimitingResource(
-            CONCURRENCY, share, gain, note("limit-clients", computing=share, idle=idle, clients=clients), taken
-        )
+        return limit(CONCURRENCY, note("limit-clients", computing=share, idle=idle, clients=clients), gain)
     why = note("limit", resource=first, share=share, evidence=evidence)
-    return LimitingResource(first, share, _gain(parts, resources[first]), why, taken)
+    return limit(first, why, _gain(parts, resources[first]))
+
+
+def _evidence(
+    resource: str,
+    parts: Mapping[str, Part],
+    roots: Mapping[str, float],
+    tables: Mapping[str, float],
+    records: Sequence[Record],
+) -> tuple[Note, ...]:
+    """Returns what is known about the cause of the time that a resource takes."""
+    if resource == "locks":
+        return _chain(roots, tables, described(records[0]).waits)
+    if resource == SERVER_CPU:
+        return (_cores(parts, records),)
+    return (_client(records),) if resource == "client" else ()
 
 
 def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
