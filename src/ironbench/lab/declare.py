@@ -290,12 +290,11 @@ def _factors(declared: DeclaredLab, cells: Sequence[DeclaredCell], setups: Seque
 def _words(factor: VariedFactor, setups: Sequence[Setup]) -> tuple[str, ...]:
     """Returns the names that the workload gives to the factor's values. Returns an empty tuple if the values have no
     names, or if the factor varies anything but a single workload option."""
-    varied = {path for level in factor.levels for path in level.changes}
     chosen = {setup.cell.levels.get(factor.name, ""): setup.choice for setup in setups}
     of = {one.workload for one in chosen.values()}
-    if len(varied) != 1 or len(of) != 1 or not chosen.keys() >= set(factor.names):
+    if len(factor.paths) != 1 or len(of) != 1 or not chosen.keys() >= set(factor.names):
         return ()
-    path = varied.pop()
+    (path,) = factor.paths
     words = next((one.words for one in workloads.get(of.pop()).options if path == ("workload", "with", one.name)), {})
     return tuple(words[chosen[name].options[path[2]]] for name in factor.names) if words else ()
 

@@ -47,7 +47,7 @@ def labelled(declared: DeclaredLab, cell: DeclaredCell) -> Sections:
     changed = [
         f"{factor.name}={cell.levels[factor.name]}"
         for factor in declared.factors
-        if any(path[0] in sections for level in factor.levels for path in level.changes)
+        if any(path[0] in sections for path in factor.paths)
     ]
     if declared.design == SCREEN:  # all factors vary, so a list of their values would be too long
         changed = [cell.name]
@@ -154,9 +154,7 @@ def _full(factors: Sequence[VariedFactor]) -> Iterator[dict[str, str]]:
 
 def at(declared: DeclaredLab, levels: Mapping[str, str], name: str, own: Mapping[Path, Any] = {}) -> DeclaredCell:
     """Returns the configuration with these factor values. `own`: fields that are set only for this configuration."""
-    chosen = {
-        f"{factor.name}={levels[factor.name]}": factor.level(levels[factor.name]).changes for factor in declared.factors
-    }
+    chosen = {f"{factor.name}={levels[factor.name]}": factor.levels[levels[factor.name]] for factor in declared.factors}
     chosen[name] = {**chosen.get(name, {}), **own}
     changes: dict[Path, Any] = {}
     added = []

@@ -20,33 +20,27 @@ from ironbench.plan import paths
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """A value of a factor."""
-
-    name: str
-    changes: Mapping[Path, Any]
-    """The new value of each field that this factor value sets."""
-
-
-@dataclass(frozen=True, slots=True)
 class VariedFactor:
     """A factor, with the fields that its values set."""
 
     name: str
-    levels: tuple[Level, ...]
+    levels: Mapping[str, Mapping[Path, Any]]
+    """For each value, by its name: the new values of the fields that it sets. The baseline's value is first."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(level.name for level in self.levels)
+        """Names of the values in the order of declaration."""
+        return tuple(self.levels)
 
     @property
     def fields(self) -> tuple[tuple[str, ...], ...]:
         """For each value: the fields that the value sets, as written in lab files."""
-        return tuple(tuple(map(check.text, level.changes)) for level in self.levels)
+        return tuple(tuple(map(check.text, changes)) for changes in self.levels.values())
 
-    def level(self, name: str) -> Level:
-        """Returns a value by its name. Raises KeyError."""
-        return {level.name: level for level in self.levels}[name]
+    @property
+    def paths(self) -> frozenset[Path]:
+        """The fields that any of the values sets."""
+        return frozenset(path for changes in self.levels.values() for path in changes)
 
 
 def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tuple[VariedFactor, ...]:
@@ -60,9 +54,9 @@ def factors(table: Mapping[str, Any], base: Mapping[str, Any], file: str) -> tup
 
 def _factor(shown: str, name: str, value: Any, base: Mapping[str, Any], file: str) -> VariedFactor:
     where = f"{file}, vary.{_quoted(name)}"
-    factor = VariedFactor(shown, tuple(_levels(name, value, base, where)))
-    _validate(factor, base, where)
-    return factor
+    levels = list(_levels(name, value, base, where))
+    _validate(levels, base, where)
+    return VariedFactor(shown, dict(levels))
 
 
 def _unfolded(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -101,17 +95,18 @@ def _names(written: Sequence[str]) -> dict[str, str]:
     return {name: word if taken.count(word) == 1 else name for name, word in short.items()}
 
 
-def _levels(name: str, value: Any, base: Mapping[str, Any], where: str) -> Iterator[Level]:
+def _levels(name: str, value: Any, base: Mapping[str, Any], where: str) -> Iterator[tuple[str, Mapping[Path, Any]]]:
+    """Yields the name of each value, and the new values of the fields that it sets."""
     if isinstance(value, Mapping):
         for level, changes in value.items():
             if isinstance(changes, Mapping):
-                yield Level(level, paths.overrides(changes, base, f"{where}.{_quoted(level)}"))
+                yield level, paths.overrides(changes, base, f"{where}.{_quoted(level)}")
             else:
-                yield Level(level, {_field(name, base, where): changes})
+                yield level, {_field(name, base, where): changes}
     elif isinstance(value, list | str):
         path = _field(name, base, where)
         for one in _ends(value, where) if isinstance(value, str) else value:
-            yield Level(named(one), {path: one})
+            yield named(one), {path: one}
     else:
         raise InputError(where, "has no values", _WRITE.format(name))
 
@@ -182,35 +177,34 @@ def named(value: Any) -> str:
     return str(value) or "none"
 
 
-def _validate(factor: VariedFactor, base: Mapping[str, Any], where: str) -> None:
-    if len(factor.levels) < 2:
-        few = "has no values" if not factor.levels else f"has only one value, {factor.names[0]}"
+def _validate(levels: Sequence[tuple[str, Mapping[Path, Any]]], base: Mapping[str, Any], where: str) -> None:
+    if len(levels) < 2:
+        few = "has no values" if not levels else f"has only one value, {levels[0][0]}"
         raise InputError(where, few, "add a second value, or move the field to its own section if it does not vary")
     names: set[str] = set()
     known: dict[bytes, str] = {}
-    for number, level in enumerate(factor.levels):
-        if not level.name.strip():
+    for number, (name, changes) in enumerate(levels):
+        if not name.strip():
             raise InputError(where, f"value {number + 1} has no name", "add a name")
-        if level.name in names:
-            raise InputError(where, f"value {level.name} is listed twice", "list each value once")
-        document = paths.applied(base, level.changes)
+        if name in names:
+            raise InputError(where, f"value {name} is listed twice", "list each value once")
+        document = paths.applied(base, changes)
         content = msgspec.json.encode(document, order="deterministic")
         if content in known:
             raise InputError(
                 where,
-                f"values {known[content]} and {level.name} make the same configuration",
+                f"values {known[content]} and {name} make the same configuration",
                 "change or remove one of the two",
             )
-        at = f"{where}, value {level.name}"
-        check.converted(document, Sections, at)
-        names.add(level.name)
-        known[content] = level.name
+        check.converted(document, Sections, f"{where}, value {name}")
+        names.add(name)
+        known[content] = name
 
 
 def _no_field_twice(known: Sequence[VariedFactor], file: str) -> None:
     setter: dict[Path, str] = {}
     for factor in known:
-        changed = dict.fromkeys(path for level in factor.levels for path in level.changes)
+        changed = dict.fromkeys(path for changes in factor.levels.values() for path in changes)
         for path in (
             path for path in changed if path[0] != "commands"
         ):  # several factors may have commands, and all of them are run
