@@ -216,7 +216,7 @@ def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice_and_ends_
     records = {one.cell.name: one for one in labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))}
     written: list[str] = []
 
-    def keep(store: Store, plan: Any, trial: Trial, measured: Any, session: Any) -> Record:
+    def keep(store: Store, plan: Any, trial: Trial, driven: Driven, notes: Any, **_: Any) -> Record:
         written.append(trial.cell.name)
         record = replace(records[trial.cell.name], id=record_id(plan.series, trial))
         if len(written) == 2:
@@ -239,12 +239,12 @@ def test_a_record_that_cannot_be_made_costs_its_block_and_no_record_that_was_wri
     records = {one.cell.name: one for one in labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))}
     written: list[str] = []
 
-    def keep(store: Store, plan: Any, trial: Trial, measured: Any, session: Any = None) -> Record:
+    def keep(store: Store, plan: Any, trial: Trial, driven: Driven, notes: Any, **_: Any) -> Record:
         written.append(trial.cell.name)
         if len(written) == 2:
             raise FailureError("server", "has died")
         record = replace(records[trial.cell.name], id=record_id(plan.series, trial))
-        cause = measured.driven.failure
+        cause = driven.failure
         return replace(record, status=Status.FAILED, causes=(cause,)) if cause else record
 
     _, bench = interrupted(plan, tmp_path, monkeypatch, False, keep)
@@ -268,7 +268,7 @@ def test_ctrl_c_in_a_block_keeps_its_records_and_no_other_block_begins(
     records = {one.cell.name: one for one in labfactory.trials(plan, dict.fromkeys(("log=disk", "log=memory"), 1.0))}
     written: list[tuple[str, int]] = []
 
-    def keep(store: Store, plan: Any, trial: Trial, measured: Any, session: Any) -> Record:
+    def keep(store: Store, plan: Any, trial: Trial, driven: Driven, notes: Any, **_: Any) -> Record:
         written.append((trial.cell.name, trial.block))
         return replace(records[trial.cell.name], id=record_id(plan.series, trial), status=status)
 

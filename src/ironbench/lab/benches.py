@@ -79,8 +79,19 @@ def measure(
     prepared = due.notes.merge(storage.conditions())
     if control is not None:
         driven, prepared = control.judged(driven), control.noted(prepared)
-    watched = observe.observed(driven, how, workload.connections(how.clients, plan.choice.options))
-    record = make.keep(store, plan, due.trial, make.TrialOutcome(driven, prepared, loaded, *watched), session)
+    connected = workload.connections(how.clients, plan.choice.options)
+    observation, budget = observe.observed(driven, how, connected)
+    record = make.keep(
+        store,
+        plan,
+        due.trial,
+        driven,
+        prepared,
+        loaded=loaded,
+        observation=observation,
+        budget=budget,
+        session=session,
+    )
     if record.power_cut:
         printer.say(f"  power: {record.conditions['power']}")
         for one in record.warnings:
@@ -226,7 +237,7 @@ def failed(plan: Plan, trial: Trial, store: Store, cause: Note, prepared: TrialN
     """Stores a record with status "failed" for a trial that could not run."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     driven = Driven(now, failure=cause)
-    return make.keep(store, plan, trial, make.TrialOutcome(driven, prepared))
+    return make.keep(store, plan, trial, driven, prepared)
 
 
 def most_connections(plan: Plan) -> int:

@@ -6,7 +6,6 @@ import functools
 import importlib.metadata
 import platform
 import shutil
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -29,23 +28,22 @@ from ironbench.trial.drive import checkpoints
 from ironbench.trial.load import Loaded, restore
 
 
-@dataclass(frozen=True, slots=True)
-class TrialOutcome:
-    """The results of measuring a trial, before it is judged."""
-
-    driven: Driven
-    prepared: TrialNotes
-    """Notes that were made while the trial was prepared."""
-    loaded: Loaded = field(default_factory=Loaded)
-    observation: Observation = field(default_factory=Observation)
-    budget: Budget | None = None
-
-
-def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session: Session | None = None) -> Record:
-    """Judges the trial, writes its record and evidence, and returns the record. `session`: None if no engine was
-    started."""
-    driven, observation, budget = measured.driven, measured.observation, measured.budget
-    prepared = measured.prepared.merge(driven.prepared.conditions, driven.prepared.warnings)
+def keep(
+    store: Store,
+    plan: Plan,
+    trial: Trial,
+    driven: Driven,
+    notes: TrialNotes,
+    *,
+    loaded: Loaded | None = None,
+    observation: Observation | None = None,
+    budget: Budget | None = None,
+    session: Session | None = None,
+) -> Record:
+    """Judges the trial, writes its record and evidence, and returns the record. `notes`: notes from the preparation of
+    the trial. `session`: None if no engine was started."""
+    observation = observation or Observation()
+    prepared = notes.merge(driven.prepared.conditions, driven.prepared.warnings)
     workload = workloads.get(plan.choice.workload)
     options = plan.choice.options
     # Work that ends by itself has no steady state, so its checkpoints are not checked. The write backlog that it leaves
@@ -63,7 +61,7 @@ def keep(store: Store, plan: Plan, trial: Trial, measured: TrialOutcome, session
     warnings = (*before, *seen, *doubts, *lossy)
     status, causes = judge.status(driven, warnings)
     known = {
-        **measured.loaded.metrics(),
+        **(loaded.metrics() if loaded else {}),
         **(capacity(session) if session else {}),
         **observation.metrics,
         **measures.metrics(driven, workload.script_figures),

@@ -248,8 +248,16 @@ class InterleavedBench:
             figures = {**side.figures(), SYSTEMS: float(systems)}
             driven = replace(driven, metrics={**driven.metrics, **figures}, files=files, profile=side.profile)
         driven = replace(driven, storage_died=side.storage.devices.death())
-        measured = make.TrialOutcome(driven, prepared, side.loaded, side.storage.observed(side.turns_s))
-        side.record = record = make.keep(self.each.resources.store, side.plan, trial, measured, side.session)
+        side.record = record = make.keep(
+            self.each.resources.store,
+            side.plan,
+            trial,
+            driven,
+            prepared,
+            loaded=side.loaded,
+            observation=side.storage.observed(side.turns_s),
+            session=side.session,
+        )
         # Data on emulated devices cannot be used again, because the devices are removed after the block.
         if record.status.comparable and not side.setup.system.layout.devices:
             self.each.data.kept(slice_plan.with_own_directories(self.each.lab, side.setup), trial.block)
