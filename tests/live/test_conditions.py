@@ -124,7 +124,7 @@ def test_a_cold_start_keeps_the_interval_of_checkpoints(place: Path) -> None:
 def test_a_server_that_is_frozen_between_turns_keeps_no_interval_by_its_own_clock(place: Path) -> None:
     load = paced(duration_s=0.5, checkpoint_s=45.0)
     with Bench(place / "d", load, "tpcb-like") as bench:
-        (source,), conditions = checkpoints.prepared(bench.session, load, own=True, by_clock=False)
+        (source,), conditions = checkpoints.prepared(bench.session, load.checkpoint_s, own=True, by_clock=False)
         assert (source.period_s, conditions["checkpoints"]) == (
             45.0,
             "one checkpoint requested every 45 s (CHECKPOINT, at full speed)",

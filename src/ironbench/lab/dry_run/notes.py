@@ -170,7 +170,7 @@ def _notes(lab: Lab) -> Iterator[str]:
         yield text_layout.clean(f"{_which(delayed, lab)}: {latency_text(latency_s)}")
     if note := checkpoints.interval_note(able, lab.method.crash):
         yield text_layout.clean(note)
-    shorter = [setup for setup in able if _short_of_two_checkpoints(checkpoints.settled(setup, lab.method.crash))]
+    shorter = [setup for setup in able if _short_of_two_checkpoints(setup, lab.method.crash)]
     if shorter:
         yield text_layout.clean(
             f"{_which(shorter, lab)}: {checkpoints.writing(shorter)} and are too short for two checkpoints, so WAL "
@@ -262,11 +262,12 @@ def _which(setups: list[Setup], lab: Lab) -> str:
     return ", ".join(setup.cell.name for setup in setups[:3])
 
 
-def _short_of_two_checkpoints(setup: Setup) -> bool:
+def _short_of_two_checkpoints(setup: Setup, crash: str) -> bool:
     load, system = setup.cell.load, setup.system
     engine = engines.get(system.engine)
     if not checkpoints.made(system, setup.choice) or load.duration_s is None:
         return False
-    if load.checkpoint_s is None and engine.administration.checkpoint_setting in system.settings:
+    every_s = checkpoints.interval_s(system, setup.choice, load, crash)
+    if every_s is None and engine.administration.checkpoint_setting in system.settings:
         return False
-    return load.duration_s < checkpoints.LEAST * (load.checkpoint_s or engine.traits.costs.checkpoint_s)
+    return load.duration_s < checkpoints.LEAST * (every_s or engine.traits.costs.checkpoint_s)

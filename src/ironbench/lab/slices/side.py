@@ -330,7 +330,9 @@ class SliceSide:
     def checkpoint_s(self) -> float | None:
         """Interval between requested checkpoints, in seconds of this system's slices, or None if no checkpoints are
         requested."""
-        return checkpoints.settled(self.setup).cell.load.checkpoint_s if self._at_turns.requests else None
+        if not self._at_turns.requests:
+            return None
+        return checkpoints.interval_s(self.setup.system, self.setup.choice, self.setup.cell.load)
 
     def _checkpointed(self) -> None:
         try:

@@ -7,7 +7,6 @@ times as large. A trial that covers only part of a checkpoint cycle measures eit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ironbench import engines, workloads
 from ironbench.model.observation import Source
@@ -27,20 +26,20 @@ def made(system: System, choice: Choice) -> bool:
     return engines.get(system.engine).can("checkpoints") and workloads.get(choice.workload).writes(choice.options)
 
 
-def settled(setup: Setup, crash: str = "") -> Setup:
-    """Returns the setup with a default interval of checkpoints. The setup is returned unchanged if its trials do not
-    write, if ironbench does not start the server, or if the user has set an interval.
+def interval_s(system: System, choice: Choice, load: Load, crash: str = "") -> float | None:
+    """Returns the interval of checkpoints in seconds: the declared one or a default. Returns None if the engine's own
+    settings determine the interval.
 
-    There is also no default if the power is cut after the trial (`crash`). A checkpoint shortly before the power cut
-    would save data that could otherwise be lost with unsafe settings.
+    There is no default if trials do not write, if ironbench does not start the server, or if the user has set an
+    interval in the engine's settings. There is also no default if the power is cut after the trial (`crash`). A
+    checkpoint shortly before the power cut would save data that could otherwise be lost with unsafe settings.
     """
-    load, system = setup.cell.load, setup.system
-    setting = engines.get(system.engine).administration.checkpoint_setting
-    chosen = load.checkpoint_s is not None or setting in system.settings
-    if crash or chosen or system.dsn is not None or not made(system, setup.choice) or load.duration_s is None:
-        return setup
-    interval_s = load.duration_s / PER_TRIAL
-    return replace(setup, cell=replace(setup.cell, load=replace(load, checkpoint_s=interval_s)))
+    if load.checkpoint_s is not None or load.duration_s is None:
+        return load.checkpoint_s
+    chosen = engines.get(system.engine).administration.checkpoint_setting in system.settings
+    if crash or chosen or system.dsn is not None or not made(system, choice):
+        return None
+    return load.duration_s / PER_TRIAL
 
 
 def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.checkpoint") -> str:
@@ -48,12 +47,18 @@ def interval_note(setups: Sequence[Setup], crash: str = "", field: str = "load.c
 
     `field`: the field in which the user may set another interval.
     """
-    given = [setup for setup in setups if setup.cell.load.checkpoint_s is None and settled(setup, crash) != setup]
-    if not given:
+    by_default = [
+        (setup, every_s)
+        for setup in setups
+        if setup.cell.load.checkpoint_s is None
+        and (every_s := interval_s(setup.system, setup.choice, setup.cell.load, crash)) is not None
+    ]
+    if not by_default:
         return ""
+    given = [setup for setup, _ in by_default]
     named = f"with {', '.join(setup.cell.name for setup in given[:3])}"
     which = "in every configuration" if len(given) == len(setups) else named
-    spans = sorted({settled(setup).cell.load.checkpoint_s or 0.0 for setup in given})
+    spans = sorted({every_s for _, every_s in by_default})
     interval = " to ".join(f"{span:.3g}" for span in dict.fromkeys((spans[0], spans[-1])))
     return (
         f"{which}, {writing(given)}, so the server performs a checkpoint every {interval} s (three per trial); use "
@@ -69,10 +74,10 @@ def writing(setups: Sequence[Setup]) -> str:
 
 
 def prepared(
-    session: Session, load: Load, own: bool, by_clock: bool = True
+    session: Session, every_s: float | None, own: bool, by_clock: bool = True
 ) -> tuple[tuple[Source, ...], Mapping[str, str]]:
     """Returns the sources that request checkpoints during a trial, and conditions for the record. Raises FailureError.
-    `by_clock`: see `pace_checkpoints`."""
-    if load.checkpoint_s is None:
+    `every_s`: the interval, or None if no checkpoints are requested. `by_clock`: see `pace_checkpoints`."""
+    if every_s is None:
         return (), {}
-    return engines.get(session.engine).administration.pace_checkpoints(session, load.checkpoint_s, own, by_clock)
+    return engines.get(session.engine).administration.pace_checkpoints(session, every_s, own, by_clock)

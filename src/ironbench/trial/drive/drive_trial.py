@@ -261,15 +261,16 @@ class _RunningTrial:
             def followed(progress: _core.Progress) -> None:
                 follow(progress.phase, progress.elapsed_s)
 
-            return self._driven_by_core(trial, sources, show, (followed, *looks))
+            return self._run_core(trial, sources, show, (followed, *looks))
 
-    def _driven_by_core(
+    def _run_core(
         self,
         trial: Trial,
         sources: Callable[[], Iterable[Source]],
         show: Callable[[float, str], None],
         looks: Sequence[Look],
     ) -> Driven:
+        """Compiles the plan and runs it: with a driver of the options, in a child process, or in this process."""
         plan, session, workload = self._plan, self._session, self._workload
         options, load = plan.choice.options, trial.cell.load
         if (units := workload.units(options)) is not None:

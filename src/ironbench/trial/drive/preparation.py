@@ -14,7 +14,7 @@ from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.session import DelayedSession, Session
-from ironbench.model.system import Load, Setup, Trial
+from ironbench.model.system import Load, Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.trial.drive import caches, checkpoints
 from ironbench.trial.drive.caches import CacheState, Rehearse
@@ -76,11 +76,11 @@ def begun(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clo
         kind = "Unix socket" if session.on_socket else "TCP"
         done = done.merge({"latency": f"{units.span(system.latency_s)} per round trip, by a relay over {kind}"})
     own, engine = system.dsn is None, engines.get(session.engine)
-    load = checkpoints.settled(Setup(trial.cell, system, plan.choice), plan.crash).cell.load
+    every_s = checkpoints.interval_s(system, plan.choice, load, plan.crash)
     if trial.purpose in (Purpose.LAB, *AUXILIARY) and own:  # so that the trial is not affected by the previous one
         done = done.merge(engine.administration.reset_statistics(session))
-    sources, conditions = checkpoints.prepared(session, load, own, by_clock)
-    pace = partial(checkpoints.prepared, load=load, own=own, by_clock=by_clock)
+    sources, conditions = checkpoints.prepared(session, every_s, own, by_clock)
+    pace = partial(checkpoints.prepared, every_s=every_s, own=own, by_clock=by_clock)
     return ReadyEngine(sources, done.merge(conditions), state, pace=pace)
 
 
