@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ironbench.model.note import note
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record
-from ironbench.model.system import Cell, Load, Trial
+from ironbench.model.system import Cell, Trial
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.plan.blocks import PILOT_S
 from ironbench.records import Store
@@ -19,14 +19,6 @@ BUCKET_S = 0.1
 """Bucket width of a trial's timeline, in seconds."""
 PILOT_FAILED, PILOT_DAMAGED = "pilot failed", "pilot damaged"
 """Reasons why the warm-up could not be determined. `steadiness.warm_up` has further reasons."""
-
-
-@dataclass(frozen=True, slots=True)
-class Warmup:
-    """Warm-up that a pilot determined."""
-
-    seconds: float
-    prepared: TrialNotes
 
 
 def missing(cells: Iterable[Cell], records: Sequence[Record], forgiven: Collection[str] = ()) -> Trial | None:
@@ -52,41 +44,37 @@ def pilot(cell: Cell, attempt: int = 1) -> Trial:
     return Trial(replace(cell, load=load), 0, Purpose.PILOT, attempt=attempt)
 
 
-def decided(cell: Cell, records: Sequence[Record], store: Store) -> Warmup | None:
-    """Returns the warm-up that the configuration's pilot determined. Returns None if the configuration declares its
-    warm-up."""
-    if not cell.load.warmup_auto:
-        return None
-    usable = [record for record in _pilots(cell, records) if record.status.comparable]
-    if not usable:
-        return _default(cell.load, PILOT_FAILED)
-    timeline = store.timeline(usable[-1].id)
-    if "transactions" not in timeline:
-        return _default(cell.load, PILOT_DAMAGED)
-    found = steadiness.warm_up(timeline["transactions"], BUCKET_S)
-    if found.seconds is None:
-        return _default(cell.load, found.reason)
-    text = f"{found.seconds:g} s, computed by MSER-5 from the pilot trial {usable[-1].id}"
-    return Warmup(found.seconds, TrialNotes({"warm-up": text}))
-
-
 def applied(
     trial: Trial, records: Sequence[Record], store: Store, piloted: Cell | None = None
 ) -> tuple[Trial, TrialNotes]:
-    """Returns the trial with the warm-up that the pilot determined, and a note about this for the trial's record.
-    `piloted`: the configuration whose pilot is used, if it is not the trial's own.
+    """Returns the trial with the warm-up that the pilot determined, and a note about this for the trial's record. The
+    trial is unchanged if its warm-up is declared. `piloted`: the configuration whose pilot is used, if it is not the
+    trial's own.
     """
-    warmup = None if trial.purpose == Purpose.PILOT else decided(piloted or trial.cell, records, store)
-    if warmup is None:
+    cell = piloted or trial.cell
+    if trial.purpose == Purpose.PILOT or not cell.load.warmup_auto:
         return trial, NO_NOTES
-    load = replace(trial.cell.load, warmup_s=warmup.seconds)
-    return replace(trial, cell=replace(trial.cell, load=load)), warmup.prepared
+    warmup_s, notes = _determined(cell, records, store)
+    load = replace(trial.cell.load, warmup_s=warmup_s)
+    return replace(trial, cell=replace(trial.cell, load=load)), notes
 
 
-def _default(load: Load, reason: str) -> Warmup:
-    conditions = {"warm-up": f"{load.warmup_s:g} s, not assessed"}
-    unknown = note("warm-up-not-assessed", reason=reason, warmup_s=load.warmup_s)
-    return Warmup(load.warmup_s, TrialNotes(conditions, (unknown,)))
+def _determined(cell: Cell, records: Sequence[Record], store: Store) -> tuple[float, TrialNotes]:
+    """Returns the warm-up in seconds that the configuration's pilot determined, and a note about it. If the pilot could
+    not determine it, returns the usual warm-up and a warning."""
+    usable = [record for record in _pilots(cell, records) if record.status.comparable]
+    timeline = store.timeline(usable[-1].id) if usable else {}
+    if "transactions" in timeline:
+        found = steadiness.warm_up(timeline["transactions"], BUCKET_S)
+        if found.seconds is not None:
+            text = f"{found.seconds:g} s, computed by MSER-5 from the pilot trial {usable[-1].id}"
+            return found.seconds, TrialNotes({"warm-up": text})
+        reason = found.reason
+    else:
+        reason = PILOT_DAMAGED if usable else PILOT_FAILED
+    usual_s = cell.load.warmup_s
+    warning = note("warm-up-not-assessed", reason=reason, warmup_s=usual_s)
+    return usual_s, TrialNotes({"warm-up": f"{usual_s:g} s, not assessed"}, (warning,))
 
 
 def _pilots(cell: Cell, records: Sequence[Record]) -> list[Record]:
