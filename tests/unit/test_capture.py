@@ -378,6 +378,21 @@ def test_logs_without_work_between_the_marks_are_refused(tmp_path: Path) -> None
         captured(tmp_path, statement(1, 7, 1, "select 1"), marked(2, 1, wal_bytes=1), marked(3, 2, wal_bytes=1))
 
 
+def test_a_replay_that_ends_after_its_schedule_is_flagged(tmp_path: Path) -> None:
+    path = captured(tmp_path, *(statement(second, 1, second, "select 1") for second in range(1, 12)))
+    length_s = tape.chosen(options(path)).length_s
+    for mode, elapsed_s, codes in (
+        ("schedule", length_s + 0.1, []),
+        ("schedule", length_s + 0.5, ["replay-late"]),
+        ("think", length_s + 0.5, []),
+    ):
+        figures = {"capture_statements": 11.0}
+        found = fidelity.measured(options(path, mode=mode), {}, {"figures": figures, "elapsed_s": elapsed_s})
+        assert [one.code for one in fidelity.notes(found, elapsed_s)] == codes
+    fast = fidelity.measured(options(path, speed="2"), {}, {"figures": figures, "elapsed_s": length_s})
+    assert fast[fidelity.LATE] == pytest.approx(length_s / 2)
+
+
 def replayed(*statements: tuple[str, int], skipped: int = 0, errors: int = 0) -> dict[str, object]:
     return {
         "statements": [{"script": "select", "text": text, "count": count} for text, count in statements],
@@ -400,14 +415,16 @@ def test_a_replay_is_compared_with_the_recording(tmp_path: Path) -> None:
     assert same["replay_divergence{of=mix}"] == same["replay_divergence{of=statements}"] == 0
     assert same["recorded_work{of=rows_inserted}"] == 1000 and same["replayed_work{of=rows_inserted}"] == 950
     assert same["replay_divergence{of=rows_inserted}"] == 0.05
-    flagged, noted = fidelity.notes(same)
+    flagged, noted = fidelity.notes(same, 1.0)
     assert (flagged.code, flagged.values) == ("replay-unfaithful", {"measures": ("wal_records",), "most": 0.25})
     assert (noted.code, noted.values) == ("replay-differs", {"measures": ("wal_bytes",), "most": 0.3})
     other = fidelity.measured(chosen, {}, replayed(("select ?", 75), ("select other", 15), skipped=10, errors=6))
     assert other["replay_divergence{of=mix}"] == pytest.approx(15 / 90)
     assert other["replay_divergence{of=failed_statements}"] == 0.06
-    assert [one.values["measures"] for one in fidelity.notes(other)] == [("mix", "statements", "failed_statements")]
-    assert all(wording.sentences((*fidelity.notes(other), flagged)))
+    assert [one.values["measures"] for one in fidelity.notes(other, 1.0)] == [
+        ("mix", "statements", "failed_statements")
+    ]
+    assert all(wording.sentences((*fidelity.notes(other, 1.0), flagged)))
     part = fidelity.measured(options(path, only="user:app"), grown, replayed(("select ?", 50)))
     assert part == {"replay_divergence{of=mix}": 0.0}, "a part of the replay has no totals"
     some = fidelity.measured(options(path, only="user:app"), grown, replayed(("select ?", 100)))
@@ -582,6 +599,26 @@ def test_a_capture_from_statistics_has_the_measured_calls_and_says_what_is_inven
     shown = text.page(page(path))
     assert "from the statement statistics of the server (statistics)" in shown and "80% are drawn" in shown
     assert len(tape.tape(options(path)).clients) == chosen.clients
+
+
+def test_rates_count_each_transaction_once_in_the_second_of_its_start(tmp_path: Path) -> None:
+    """Four transactions of two statements each start in seconds 1, 1, 1 and 2. Every second statement is later."""
+    entries = [
+        statement(second, session, line, sql)
+        for session, begun, ended in ((1, 1, 2), (2, 1, 2), (3, 1, 4), (4, 2, 4))
+        for line, (second, sql) in enumerate(((begun, "begin"), (ended, "commit")), 1)
+    ]
+    found = contents.contents(captured(tmp_path, *entries))
+    assert [one.transactions_per_s for one in found.intervals] == [3.0, 1.0, 0.0]
+    assert found.peak_per_s == 3.0
+
+
+def test_a_replay_of_nearly_all_statements_is_not_called_whole(tmp_path: Path) -> None:
+    entries = [statement(1 + line % 50, 1, line, "select 1") for line in range(1, 1000)]
+    path = captured(tmp_path, *entries, statement(55, 1, 1001, "listen changes"))
+    assert "A replay runs 99.9% of the statements" in text.page(page(path))
+    (tmp_path / "shop.capture").unlink()
+    assert "A replay would be misleading" in text.page(page(captured(tmp_path, *entries, mask=True)))
 
 
 def test_show_knows_a_capture_by_its_contents(shop: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,17 +41,24 @@ def codes(load: Load, histograms: dict[str, Any] | None = None, **more: Any) -> 
     return {one.code for one in found}
 
 
-OPEN = Load(rate=100.0)
+OPEN = Load(rate=100.0, duration_s=10.0)
 
 
 @pytest.mark.parametrize("arrivals", ["poisson", "fixed"])
 def test_a_rate_is_kept_if_what_was_due_was_done_whatever_the_arrivals(arrivals: str) -> None:
-    load = Load(rate=100.0, arrivals=arrivals)
+    load = Load(rate=100.0, duration_s=10.0, arrivals=arrivals)
     dead = {"transactions": 846, "not_started": 144, "unfinished": 10, "longest_wait_s": 1.7}
     assert RATE_NOT_KEPT in codes(load, **dead)
     # By chance fewer transactions were scheduled than the rate implies.
     assert RATE_NOT_KEPT not in codes(load, due=930, transactions=930)
     assert RATE_NOT_KEPT in codes(load, due=1000, transactions=970, not_started=30, longest_wait_s=0.31)
+
+
+def test_work_that_ends_before_the_duration_must_end_at_the_target_rate() -> None:
+    load = Load(rate=100.0, duration_s=30.0)
+    assert RATE_NOT_KEPT not in codes(load), "1,000 transactions in 10 s"
+    assert RATE_NOT_KEPT in codes(load, elapsed_s=10.3)
+    assert RATE_NOT_KEPT not in codes(load, elapsed_s=10.3, aborted=True)
 
 
 def test_transactions_that_are_only_being_served_at_the_end_are_no_backlog() -> None:

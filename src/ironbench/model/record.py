@@ -84,7 +84,7 @@ SUSPICIOUS = frozenset(
         *("short-of-two-checkpoints", RATE_NOT_KEPT, CLIENTS_CUT_OFF, CLIENTS_LOST),
         *(LOOP_DELAYED, "not-undone", RELAY_SATURATED),
         *("mix-missed", "response-limit-missed", "no-steady-state", "market-gave-up", "no-score"),
-        "replay-unfaithful",
+        *("replay-unfaithful", "replay-late"),
     }
 )
 """Codes of the warnings that flag a trial."""

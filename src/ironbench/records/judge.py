@@ -255,6 +255,11 @@ def _rate(load: Load, driven: Driven) -> list[Note]:
         return []
     # Without a schedule, the summary does not contain the number of transactions that were due.
     due = float(summary.get("due") or summary["elapsed_s"] * load.rate)
+    stopped = summary.get("cut_short") or summary.get("aborted")
+    if load.duration_s and summary["elapsed_s"] < RATE_KEPT * load.duration_s and not stopped:
+        # The work has ended, for example at the end of a capture. All of it was finished, but perhaps more slowly than
+        # at the target rate.
+        due = max(due, summary["elapsed_s"] * load.rate)
     waiting = summary["not_started"] + summary["unfinished"]
     longest_s = summary.get("longest_wait_s", summary["elapsed_s"])
     served = waiting if longest_s <= (1 - RATE_KEPT) * summary["elapsed_s"] else 0

@@ -91,10 +91,12 @@ def _points(found: Contents, path: str) -> Iterator[str]:
         )
     if not facts.replayable:
         return
-    left = sum(statements for _, statements in found.left_out)
-    replayed = facts.statements - left
+    if facts.masked and not facts.invented:
+        yield "A replay would be misleading, because the masked values match other rows or no rows."
+        return
+    replayed = facts.statements - sum(statements for _, statements in found.left_out)
     yield (
-        f"A replay runs {in_percent(replayed / facts.statements)} of the statements: "
+        f"A replay runs {in_percent(replayed / facts.statements, (1.0,))} of the statements: "
         f"`ironbench run capture --with file={path}`"
     )
 

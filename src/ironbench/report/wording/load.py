@@ -156,8 +156,10 @@ def rate_not_kept(
     sustained: 92% of the scheduled transactions were finished, and 1,200 were still waiting at the end, for up to 3
     s`."""
     target = f"load curve {names(curve)}" if strings(curve) else f"target rate of {per_second(rate)}"
-    since = " transactions scheduled since the start of the warm-up" if highest(warmup_s) else ""
     text = f"{target} not sustained: {percent(finished, RATE_KEPT)} of the scheduled transactions were finished"
+    if not highest(waiting):  # the work ended, but later than at the target rate
+        return text
+    since = " transactions scheduled since the start of the warm-up" if highest(warmup_s) else ""
     text += f", and {number(waiting)}{since} {agreed(waiting)} still waiting at the end"
     return f"{text}, for up to {units.span(highest(longest_wait_s))}" if highest(longest_wait_s) else text
 

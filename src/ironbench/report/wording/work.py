@@ -179,6 +179,16 @@ MEASURES = {
 """Names of the metrics by which a replay is compared with the recording."""
 
 
+@wording("replay-late")
+def replay_late(late_s: Number, schedule_s: Number) -> str:
+    """Example with late_s=0.67, schedule_s=4.02: `the replay ended 670 ms after its schedule of 4.02 s, so the system
+    does not sustain the pace of the replay, and response times depend on the length of the replay`."""
+    return (
+        f"the replay ended {span(late_s)} after its schedule of {span(schedule_s)}, so the system does not sustain the "
+        "pace of the replay, and response times depend on the length of the replay"
+    )
+
+
 @wording("replay-differs", "replay-unfaithful")
 def replay_differs(measures: Strings, most: Number) -> str:
     """Example with measures=('wal', 'rows'), most=0.12: `the replay differs from the recording by up to 12% in: wal,

@@ -256,7 +256,7 @@ class Capture(Workload):
         skipped = metrics.get("replay_skipped_statements", 0.0)
         sent = metrics.get("replayed_statements", 0.0) + skipped
         notes = [note("replay-skipped", statements=skipped, share=skipped / sent)] if skipped else []
-        return metrics, (*notes, *fidelity.notes(driven.metrics))
+        return metrics, (*notes, *fidelity.notes(driven.metrics, float(driven.summary.get("elapsed_s", 0.0))))
 
 
 def _counted(session: Session) -> dict[str, int]:

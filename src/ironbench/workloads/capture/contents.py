@@ -107,10 +107,11 @@ def _contents(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> Content
         "SELECT count(*) FILTER (NOT writes AND command IN ('select', 'with', 'values', 'table', 'fetch', 'show')), "
         "count(*) FILTER (writes), count(error), coalesce(sum(duration_us), 0), count(DISTINCT template) FROM capture",
     )
+    opened.execute(
+        f"CREATE TABLE starts AS SELECT min(at_us) - {facts.began_us} AS after_us FROM capture GROUP BY transaction"
+    )
     ((peak,),) = file.asked(
-        opened,
-        "SELECT max(started) FROM "
-        "(SELECT count(DISTINCT transaction) AS started FROM capture GROUP BY at_us // 1000000)",
+        opened, "SELECT max(started) FROM (SELECT count(*) AS started FROM starts GROUP BY after_us // 1000000)"
     )
     mix = file.asked(opened, "SELECT command, count(*) FROM capture GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT ?", [_FEW])
     left_out = file.asked(
@@ -153,14 +154,21 @@ def _at_once(opened: duckdb.DuckDBPyConnection) -> int:
 
 
 def _intervals(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts, width_s: float) -> list[Interval]:
+    width_us = int(width_s * 1e6)
     rows = file.asked(
         opened,
-        f"SELECT (at_us - {facts.began_us}) // {int(width_s * 1e6)} AS number, count(DISTINCT transaction), count(*), "
-        "count(DISTINCT session), avg(duration_us) FROM capture GROUP BY 1 ORDER BY 1",
+        "SELECT number, coalesce(started, 0), statements, sessions, mean_us FROM "
+        f"(SELECT (at_us - {facts.began_us}) // {width_us} AS number, count(*) AS statements, "
+        "count(DISTINCT session) AS sessions, avg(duration_us) AS mean_us FROM capture GROUP BY 1) LEFT JOIN "
+        f"(SELECT after_us // {width_us} AS number, count(*) AS started FROM starts GROUP BY 1) USING (number) "
+        "ORDER BY number",
     )
     by_number = {int(number): rest for number, *rest in rows}
     found = []
-    for number in range(max(by_number) + 1):
+    last = max(by_number)
+    if last and facts.length_s - last * width_s < width_s / 2:  # a rate in such a short time means little
+        last -= 1
+    for number in range(last + 1):
         transactions, statements, sessions, mean_us = by_number.get(number, (0, 0, 0, None))
         # The last interval may be shorter than the others.
         lasts_s = min(width_s, facts.length_s - number * width_s) if facts.length_s > number * width_s else width_s

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ironbench.model.judging_limits import RATE_KEPT
 from ironbench.model.note import Note, note
 from ironbench.workloads.capture import file, selection, tape
 
+LATE = "replay_late_s"
 RECORDED, REPLAYED, DIVERGENCE = "recorded_work", "replayed_work", "replay_divergence"
 """Names of metrics. Each metric has one value for each measure (`{of=MEASURE}`)."""
 STATEMENTS, MIX, FAILED = "statements", "mix", "failed_statements"
@@ -39,6 +41,8 @@ def measured(
     is_whole = sent + figures.get("capture_skipped", 0.0) >= chosen.statements
     if not is_whole:  # the trial ended before the end of the capture
         return values
+    if options["mode"] == "schedule" and summary.get("elapsed_s"):
+        values[LATE] = max(0.0, summary["elapsed_s"] - chosen.length_s / float(options["speed"]))
     values |= _compared(STATEMENTS, chosen.statements, sent)
     failed = figures.get("capture_failed_again", 0.0) + sum((summary.get("errors") or {}).values())
     values |= _pair(FAILED, chosen.failed, failed)
@@ -84,8 +88,11 @@ def _part(metric: str, name: str) -> str:
     return f"{metric}{{of={name}}}"
 
 
-def notes(metrics: Mapping[str, float]) -> Iterator[Note]:
-    """Yields notes on the measures in which a trial diverges from the recording."""
+def notes(metrics: Mapping[str, float], elapsed_s: float) -> Iterator[Note]:
+    """Yields notes on the measures in which a trial diverges from the recording, and on a replay that was slower than
+    its schedule. `elapsed_s`: length of the replay."""
+    if (late_s := metrics.get(LATE, 0.0)) > (1 - RATE_KEPT) * elapsed_s:
+        yield note("replay-late", late_s=late_s, schedule_s=elapsed_s - late_s)
     start = f"{DIVERGENCE}{{of="
     by_measure = {name[len(start) : -1]: value for name, value in metrics.items() if name.startswith(start)}
     flagged = {name: value for name, value in by_measure.items() if name in WORK and value > FLAGGED}
