@@ -21,6 +21,8 @@ from ironbench.model.session import Session
 _SETS = 500
 """How many combinations of parameter values are generated for a statement, at most."""
 _RUNS = ("select", "insert", "update", "delete", "with", "values", "table", "merge")
+_CONTROL = ("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release")
+"""First words of statements that are left out, because each call of the others becomes a separate transaction."""
 _HIDDEN = "<insufficient privilege>"
 _PARAMETER = re.compile(r"\$(\d+)")
 _TYPED = re.compile(r"\b(interval|date|time|timestamp|timestamptz)\s+\$(\d+)", re.IGNORECASE)
@@ -37,7 +39,7 @@ _COMPARED = re.compile(
     re.IGNORECASE,
 )
 _INSERTED = re.compile(
-    rf"\binto\s+({_NAME}(?:\.{_NAME})?)\s*\(([^)]*)\)\s*values\s*\(([^)]*)\)", re.IGNORECASE | re.DOTALL
+    rf"\binto\s+({_NAME}(?:\.{_NAME})?)\s*(?:\(([^)]*)\)\s*)?values\s*\(([^)]*)\)", re.IGNORECASE | re.DOTALL
 )
 _LIMIT = re.compile(r"\blimit\s+\$(\d+)", re.IGNORECASE)
 _WORDS = frozenset(
@@ -55,9 +57,11 @@ class _Column:
     bounds: Sequence[str] = ()
     nulls: float = 0.0
     unique: bool = False
-    """Whether the column alone has a unique index."""
+    """Whether new rows need a new value in this column, because the column alone has a unique index, or because it is
+    the last column of a unique index and refers to no other table."""
     last: int | None = None
     """Largest number in the column, for unique columns of whole numbers."""
+    is_array: bool = False
     made: int = field(default=0)
     """Number of values that were generated for inserted rows."""
 
@@ -85,13 +89,14 @@ def watch(session: Session, seconds: float, values: bool, wait: Callable[[float]
         "and backend_type = 'client backend'"
     )
     counters = session.counters()
+    ((busy_before,),) = session.query(sessions)
     # ironbench runs no other statement until the counters are read again.
     before = _calls(session, sql)
     began_us = time.time_ns() // 1000
     wait(seconds)
     length_s = time.time_ns() / 1e9 - began_us / 1e6
     after = _calls(session, sql)
-    ((busy,),) = session.query(sessions)
+    ((busy_after,),) = session.query(sessions)
     grown = session.counters()
     counted = {name: grown[name] - count for name, count in counters.items() if name in grown and grown[name] >= count}
     ran = [
@@ -106,9 +111,10 @@ def watch(session: Session, seconds: float, values: bool, wait: Callable[[float]
         text = texts.get((user, id), _HIDDEN)
         if text == _HIDDEN or not id:
             hidden += calls
-        elif statistics.EXTENSION not in text and "pg_stat_" not in text:
+        elif statistics.EXTENSION not in text and "pg_stat_" not in text and _command(text) not in _CONTROL:
             found.append(drawing.digest(text, user, calls, ms / 1000 / calls, rows))
-    return Digests(database or "", began_us, length_s, max(1, int(busy or 1)), tuple(found), counted, hidden)
+    connected = max(1, int(busy_before or 0), int(busy_after or 0))
+    return Digests(database or "", began_us, length_s, connected, tuple(found), counted, hidden)
 
 
 def _calls(session: Session, sql: str) -> dict[tuple[str, str], tuple[int, float, int]]:
@@ -134,12 +140,14 @@ class _Drawing:
 
     def digest(self, text: str, user: str, calls: int, mean_s: float, rows: int) -> StatementDigest:
         text = _TYPED.sub(lambda found: f"${found[2]}::{found[1]}", text)
-        command = text.lstrip(" (\n\t").split(None, 1)[0].lower() if text.strip() else ""
+        command = _command(text)
         if command not in _RUNS:
             return StatementDigest(command, user, calls, mean_s, rows, refused="utility")
         types = self._types(text)
         if types is None:
             return StatementDigest(text, user, calls, mean_s, rows, refused="not-preparable")
+        if any(kind.startswith("reg") for kind in types):  # for example nextval($1)
+            return StatementDigest(text, user, calls, mean_s, rows, refused="object-parameter")
         sources = self._sources(text)
         pairs = [(kind, sources.get(number)) for number, kind in enumerate(types, 1)]
         inserted = _inserted(text)
@@ -181,7 +189,8 @@ class _Drawing:
                 tables[other.lower()] = name
         found: dict[int, tuple[str, str]] = {}
         for table, names, places in _INSERTED.findall(text):
-            for name, place in zip(names.split(","), places.split(","), strict=False):
+            columns = names.split(",") if names else self._columns_of(table)
+            for name, place in zip(columns, places.split(","), strict=False):
                 if number := _PARAMETER.fullmatch(place.strip()):
                     found[int(number[1])] = (table, name.strip())
         for column, number in _COMPARED.findall(text):
@@ -196,6 +205,13 @@ class _Drawing:
         known = {number: self._column(*place) for number, place in found.items()}
         return {number: column for number, column in known.items() if column is not None}
 
+    def _columns_of(self, table: str) -> list[str]:
+        rows = self._session.query(
+            f"select quote_ident(attname) from pg_attribute where attrelid = to_regclass({_quoted(table)}) "
+            "and attnum > 0 and not attisdropped order by attnum"
+        )
+        return [name or "" for (name,) in rows]
+
     def _column(self, table: str, name: str) -> _Column | None:
         key = (table, name)
         if key not in self._columns:
@@ -208,7 +224,9 @@ class _Drawing:
         rows = self._session.query(
             "select to_json(s.most_common_vals::text::text[]), to_json(s.most_common_freqs), "
             "to_json(s.histogram_bounds::text::text[]), s.null_frac, exists (select from pg_index i "
-            f"where i.indrelid = {of_table} and i.indisunique and i.indnkeyatts = 1 and i.indkey[0] = a.attnum), "
+            f"where i.indrelid = {of_table} and i.indisunique and i.indkey[i.indnkeyatts - 1] = a.attnum "
+            "and (i.indnkeyatts = 1 or not exists (select from pg_constraint f where f.conrelid = i.indrelid "
+            "and f.contype = 'f' and a.attnum = any (f.conkey)))), "
             "a.atttypid::regtype::text "
             "from pg_stats s join pg_class c on c.relname = s.tablename join pg_namespace n on n.oid = c.relnamespace "
             "and n.nspname = s.schemaname join pg_attribute a on a.attrelid = c.oid and a.attname = s.attname "
@@ -223,6 +241,7 @@ class _Drawing:
             json.loads(bounds or "null") or (),
             float(nulls or 0.0),
             unique == "t",
+            is_array=(kind or "").endswith("[]"),
         )
         if column.unique and kind in _WHOLE:
             ((last,),) = self._session.query(f"select max({name})::text from {table}")
@@ -232,6 +251,9 @@ class _Drawing:
     def _value(self, kind: str, column: _Column | None, inserted: bool) -> str | None:
         if column is None:
             return self._of_type(kind)
+        if kind.endswith("[]") and not column.is_array:  # = any($1)
+            value = self._value(kind.removesuffix("[]"), column, inserted=False)
+            return "{" + json.dumps(value, ensure_ascii=False) + "}"
         if column.unique and inserted:
             if column.last is None:
                 return self._of_type(kind)
@@ -274,7 +296,14 @@ class _Drawing:
             return "{" + self._of_type(kind.removesuffix("[]")) + "}"
         if kind in ("json", "jsonb"):
             return "{}"
+        if kind in ("character", '"char"'):
+            return draw.choice(string.ascii_lowercase)  # fits columns of any length
         return "".join(draw.choices(string.ascii_lowercase, k=8))
+
+
+def _command(text: str) -> str:
+    words = text.lstrip(" (\n\t;").split(None, 1)
+    return words[0].rstrip(";").lower() if words else ""
 
 
 def _inserted(text: str) -> frozenset[int]:

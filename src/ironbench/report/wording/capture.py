@@ -23,6 +23,7 @@ REASONS = {
     "function-call": "a call of a function without SQL, such as those for large objects",
     "utility": "utility statements, because their text in the server's statistics may contain literals",
     "not-preparable": "the server cannot prepare the statement if parameters replace all its literals",
+    "object-parameter": "a parameter is the name of a table, sequence or other object, which the statistics lack",
     "transaction": "another statement of the same transaction cannot be replayed",
 }
 
