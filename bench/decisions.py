@@ -25,10 +25,8 @@ from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Lab, Method, Stage
 from ironbench.stats.change_points import LEAST, NIGHTS, changes
 from ironbench.stats.intervals import wilson
-from ironbench.study.factors import Contrast
+from ironbench.study import verdict
 from ironbench.study.gate import GateVerdict, gated, levels
-from ironbench.study.study import Effect
-from ironbench.study.verdict import Comparison, finding
 
 LABS = 2_000
 SERIES = int(os.environ.get("IRONBENCH_BENCH_SERIES", "400"))
@@ -75,7 +73,7 @@ def pairs(dice: np.random.Generator, blocks: int, ratio: float) -> list[tuple[in
 
 
 def judged(lab: Lab, measured: Sequence[tuple[int, float, float]], look: int) -> Finding:
-    return finding(Comparison("throughput", "higher", "new", "old", measured), lab.method, look)
+    return verdict.judged(verdict.of_blocks("throughput", "new", "old", measured), lab.method, look)
 
 
 def interim_analyses() -> None:
@@ -117,7 +115,7 @@ def gate_margins() -> None:
 
 def _gate(lab: Lab, measured: Sequence[tuple[int, float, float]], look: int) -> GateVerdict:
     found = judged(lab, measured, look)
-    return gated(Effect(found, Contrast("new", "old")), MARGIN, levels(lab, found, look)).verdict
+    return gated(found, MARGIN, levels(lab, found, look)).verdict
 
 
 def gate_rounds(rounds: int = 5, blocks: int = 12) -> None:

@@ -12,10 +12,8 @@ import numpy as np
 
 from bench.figures import Target, at_least, at_most, report
 from ironbench.model.lab import Method, Stage
-from ironbench.study.factors import Contrast
 from ironbench.study.gate import GateVerdict, gated
-from ironbench.study.study import Effect
-from ironbench.study.verdict import Comparison, finding
+from ironbench.study.verdict import judged, of_blocks
 
 LABS = 2_000
 NOISE, MARGIN = 0.03, 0.05
@@ -29,8 +27,8 @@ def verdicts(slowdown: float, blocks: int, seed: int, labs: int = LABS) -> Count
     for _ in range(labs):
         old, new = 1000 * np.exp(NOISE * dice.standard_normal((2, blocks)))
         pairs = [(block, float(new[block]) / (1 + slowdown), float(old[block])) for block in range(blocks)]
-        found = finding(Comparison("throughput", "higher", "new", "old", pairs), Method((Stage(1, blocks),), 1))
-        ended[gated(Effect(found, Contrast("new", "old")), MARGIN).verdict] += 1
+        found = judged(of_blocks("throughput", "new", "old", pairs), Method((Stage(1, blocks),), 1))
+        ended[gated(found, MARGIN).verdict] += 1
     return ended
 
 

@@ -13,9 +13,7 @@ from bench.noise_aa import LAB
 from bench.series import Declaration, asked, found
 from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion
-from ironbench.study.factors import Contrast
 from ironbench.study.gate import GateVerdict, gated
-from ironbench.study.study import Effect
 
 BLOCKS, MARGIN = 12, 0.05
 BY_SLICES = (
@@ -31,9 +29,8 @@ def main() -> None:
     labs = asked("IRONBENCH_BENCH_PAIRS", 20)
     series = Declaration("gate-aa-slices", BY_SLICES, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
     kept = found(series, labs)
-    effects = [Effect(one, Contrast(one.cell, one.baseline)) for one in kept]
     for margin in (MARGIN, 2 * MARGIN):
-        ended = Counter(gated(one, margin).verdict for one in effects)
+        ended = Counter(gated(one, margin).verdict for one in kept)
         closed = labs - ended[GateVerdict.NOT_SLOWER]
         limit = at_most(labs * 0.05, f"≤ 5 % of {labs}") if margin == MARGIN else ""
         report(f"A against A, {labs} labs of {BLOCKS} blocks, margin {margin:.0%}: closed", closed, limit)

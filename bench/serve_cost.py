@@ -99,8 +99,7 @@ def main() -> None:
             parts = _watched(made, server, "parts", asked("IRONBENCH_BENCH_PAIRS", 20), lambda cell: cell == WATCHED)
             report("  the same, if pages are opened again for each trial", parts.cpu_s / parts.wall_s)
         directory = LabDirectory(made / "results" / "labs" / "parts")
-        (effect,) = [one for one in study_of(directory).effects if one.finding.metric == "throughput"]
-        found = effect.finding
+        (found,) = [one for one in study_of(directory).findings if one.metric == "throughput"]
         ratio = Ratio(found.ratio, found.low, found.high, found.blocks)
         report("throughput watched / not", ratio, within(1 - WITHIN, 1 + WITHIN))
         report("what the lab says of it", found.conclusion.value)

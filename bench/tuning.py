@@ -93,6 +93,6 @@ def tuned(lab: Lab, directory: LabDirectory, effects: Mapping[str, float], noise
 def claimed(study: Study) -> dict[str, Conclusion]:
     """Returns the factors with a conclusive verdict in the confirmation blocks: factor → verdict."""
     decided = (Conclusion.FASTER, Conclusion.SLOWER)
-    ends = {one.finding.cell: one.finding.conclusion for one in study.effects}
+    ends = {one.cell: one.conclusion for one in study.findings}
     matter = study.screen.matter if study.screen else ()
     return {one.name: end for one in matter if (end := ends.get(f"{one.name}={one.last}")) in decided}

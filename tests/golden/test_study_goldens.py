@@ -166,7 +166,7 @@ def losses() -> bytes:
 def gated() -> bytes:
     plan = lab({"version": ("16", "18")}, blocks=12, question="Is the new version slower?")
     study = studied(plan, trials(plan, {"version=16": 1000.0, "version=18": 930.0}, spread=0.01))
-    return without_tables(gate_page.written(gate(study, study.effects, 0.05, "pass"), "json"))
+    return without_tables(gate_page.written(gate(study, study.findings, 0.05, "pass"), "json"))
 
 
 def queries() -> bytes:

@@ -80,7 +80,7 @@ def test_rated_cells_run_beside_the_others_in_an_open_loop(place: Path) -> None:
     study = lab_study(directory.lab(), [one for one in records if one.purpose == "lab"], directory.store)
     assert [one.share for one in study.same_loads] == [0.5, 0.7, 0.9]
     assert study.complete
-    assert [effect.finding.cell for effect in study.effects] == ["speed=slow"]
+    assert [finding.cell for finding in study.findings] == ["speed=slow"]
 
 
 RATED = """

@@ -19,7 +19,7 @@ from ironbench.report.wording.answers.zero_latency import ceiling_sentence, limi
 from ironbench.study.bottleneck import TimeSpent, where_time_goes
 from ironbench.study.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings, measured_limit
 from ironbench.study.shares import waterfall
-from ironbench.study.verdict import Comparison, finding
+from ironbench.study.verdict import judged, of_blocks
 
 METHOD = Method((Stage(1, 8),), seed=1)
 DISK, MEMORY = Configuration("disk"), Configuration("memory")
@@ -27,12 +27,8 @@ WOBBLE = (1.0, 1.004, 0.997, 1.006, 0.995, 1.001, 1.002, 0.998)
 
 
 def measured(speedup: float, metric: str = "throughput", **fields: object) -> Finding:
-    better = "higher" if metric == "throughput" else "lower"
     pairs = [(block, 100.0 * speedup * wobble, 100.0) for block, wobble in enumerate(WOBBLE)]
-    return replace(
-        finding(Comparison(metric, better, Configuration("ideal=log"), Configuration("ideal=none"), pairs), METHOD),
-        **fields,
-    )  # type: ignore[arg-type]
+    return replace(judged(of_blocks(metric, "ideal=log", "ideal=none", pairs), METHOD), **fields)  # type: ignore[arg-type]
 
 
 def spent(total_s: float = 0.008, **shares: float) -> TimeSpent:
@@ -73,9 +69,7 @@ def test_a_gain_on_both_sides_of_the_margin_is_not_judged() -> None:
 
 
 def test_without_a_block_nothing_was_measured() -> None:
-    empty = finding(
-        Comparison("throughput", "higher", Configuration("ideal=log"), Configuration("ideal=none"), []), METHOD
-    )
+    empty = judged(of_blocks("throughput", "ideal=log", "ideal=none", []), METHOD)
     found = ceiling(empty, ["log"])
     assert math.isnan(found.speedup) and found.verdict is Verdict.NOT_MEASURED
     assert ceiling_sentence(found) and not unexplained(found)

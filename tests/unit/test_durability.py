@@ -80,9 +80,9 @@ def measured(plan: Lab, off: float) -> list[Record]:
 def test_a_comparison_names_the_data_that_only_one_side_can_lose(off: float) -> None:
     plan = lab(COMMIT)
     study = studied(plan, measured(plan, off))
-    assert [effect.losses for effect in study.effects] == [(LOST,)]
+    assert [finding.losses for finding in study.findings] == [(LOST,)]
     assert LOST.values["text"] in said(study)
-    assert not studied(plan, trials(plan, {"synchronous_commit=on": 1000.0, OFF: off}, 0.02)).effects[0].losses
+    assert not studied(plan, trials(plan, {"synchronous_commit=on": 1000.0, OFF: off}, 0.02)).findings[0].losses
 
 
 def test_a_plan_warns_of_declared_settings_that_can_lose_data() -> None:

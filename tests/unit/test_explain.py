@@ -256,9 +256,9 @@ def test_a_side_with_lost_blocks_is_compared_only_in_the_blocks_of_both(kept_blo
     configuration."""
     records = with_lost_blocks(kept_blocks)
     study = studied(lab({"log": ("disk", "memory")}, blocks=6), records)
-    (found,), (effect,) = study.explanations, study.effects
-    assert effect.finding.ratio == pytest.approx(0.96)
-    assert found.throughput[0].ratio == pytest.approx(effect.finding.ratio)
+    (found,), (finding,) = study.explanations, study.findings
+    assert finding.ratio == pytest.approx(0.96)
+    assert found.throughput[0].ratio == pytest.approx(finding.ratio)
     assert [one.ratio for one in found.response] == pytest.approx([1 / 0.96] * len(found.response))
     fall = found.waterfall
     assert fall is not None and study.waterfalls == (fall,)

@@ -24,14 +24,14 @@ from ironbench.lab import declare, schedule
 from ironbench.lab.gate_rounds import Policy, adds_blocks
 from ironbench.model.finding import Conclusion
 from ironbench.model.inside import ServerStatement, StatementPlan
-from ironbench.model.lab import VALUE, Claim, Configuration, Method, Stage
+from ironbench.model.lab import VALUE, Claim, Method, Stage
 from ironbench.model.note import FLAGGED, note, text_note
 from ironbench.model.record import Status
 from ironbench.printer import Printer
 from ironbench.records import Evidence, Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import wording
-from ironbench.study.effects import compare_cells
+from ironbench.study.findings import compare_cells
 from ironbench.study.gate import Gate, GateOutcome, GateVerdict
 from ironbench.study.gate import gate as judged
 from ironbench.study.inside import ServerUse, TrialTotals
@@ -84,7 +84,7 @@ def test_a_slowdown_has_one_size_everywhere(kind: str) -> None:
 
     plan = lab({"version": ("16", "18")}, blocks=12)
     study = studied(plan, trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 800.0}, 1e-6))
-    text = written(judged(study, study.effects, 0.05, "fail"), kind).decode()
+    text = written(judged(study, study.findings, 0.05, "fail"), kind).decode()
     assert set(re.findall(r"(\d+)% slower", text)) == {"20"}
     assert "the allowed slowdown is 4.8%" in text
 
@@ -117,9 +117,9 @@ def test_the_answer_of_an_inconclusive_gate_starts_with_both_ends_of_the_interva
 
     plan = lab({"version": ("16", "18")}, blocks=12)
     study = studied(plan, trials(plan, dict.fromkeys(CELLS, 1000.0), 0.2))
-    found = judged(study, study.effects, 0.05, "fail")
+    found = judged(study, study.findings, 0.05, "fail")
     (one,) = found.comparisons
-    finding = one.effect.finding
+    finding = one.finding
     assert finding.low < 1 < finding.high
     slower, faster = 100 * (1 - finding.low), 100 * (finding.high - 1)
     assert sentence(found).startswith(
@@ -132,7 +132,7 @@ def test_a_slowdown_whose_interval_holds_the_margin_is_not_called_slower_than_it
     directory = LabDirectory(Path(made(1 / 1.052, spread=0.015)))
     found = whole(directory, "fail")
     (one,) = found.comparisons
-    assert one.effect.finding.conclusion is Conclusion.SLOWER
+    assert one.finding.conclusion is Conclusion.SLOWER
     assert 0 < one.slowdown.least < 0.05 < one.slowdown.likely
     assert found.verdict is GateVerdict.CANNOT_TELL
 
@@ -141,8 +141,8 @@ def test_a_slowdown_whose_interval_holds_the_margin_is_not_called_slower_than_it
 def test_the_range_of_a_slowdown_is_the_interval_that_stands_beside_it(ratio: float, spread: float) -> None:
     plan = lab({"version": ("16", "18")}, blocks=12)
     study = studied(plan, trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 1000.0 * ratio}, spread))
-    (one,) = judged(study, study.effects, 0.05, "fail").comparisons
-    finding, found = one.effect.finding, one.slowdown
+    (one,) = judged(study, study.findings, 0.05, "fail").comparisons
+    finding, found = one.finding, one.slowdown
     assert (found.least, found.most) == pytest.approx((1 / finding.high - 1, 1 / finding.low - 1))
     assert found.least < found.likely < found.bound < found.most
     assert (one.verdict is GateVerdict.NOT_SLOWER) == (found.bound <= 0.05)
@@ -161,7 +161,7 @@ def rounds(*ratios: float, spread: float = 0.01) -> Gate:
         for one in trials(plan, dict.fromkeys(CELLS, 1000.0), spread)
     ]
     study = studied(plan, records)
-    return judged(study, study.effects, 0.05, "pass")
+    return judged(study, study.findings, 0.05, "pass")
 
 
 def test_an_earlier_round_that_was_slower_is_not_taken_back() -> None:
@@ -174,13 +174,13 @@ def test_an_earlier_round_that_was_slower_is_not_taken_back() -> None:
 
 def test_an_earlier_round_counts_whichever_way_round_the_cells_are_named() -> None:
     found = rounds(0.85, 1.0)
-    (effect,) = found.study.effects
-    turned = replace(effect.finding, cell=CELLS[0], baseline=CELLS[1])
-    assert not judged(found.study, [replace(effect, finding=turned)], 0.05, "fail").closed
+    (finding,) = found.study.findings
+    turned = replace(finding, cell=CELLS[0], baseline=CELLS[1])
+    assert not judged(found.study, [turned], 0.05, "fail").closed
 
 
 def test_each_further_round_has_less_of_the_level() -> None:
-    first, second, third = (rounds(*[1.0] * count).comparisons[0].effect.finding for count in (1, 2, 3))
+    first, second, third = (rounds(*[1.0] * count).comparisons[0].finding for count in (1, 2, 3))
     assert [1 - one.confidence for one in (first, second, third)] == pytest.approx([0.05, 0.05 / 4, 0.05 / 16])
 
 
@@ -198,14 +198,14 @@ def test_blocks_that_only_the_new_version_lost_never_pass(status: Status) -> Non
         ]
         again = [replace(one, id=f"{one.id}-2", attempt=2) for one in lost if one.status is status]
         study = studied(plan, [*lost, *again])
-        return judged(study, study.effects, 0.05, "pass")
+        return judged(study, study.findings, 0.05, "pass")
 
     assert not died().closed
     found = died(CELLS[1])
-    assert found.comparisons[0].effect.finding.lost == (4, 0)
+    assert found.comparisons[0].finding.lost == (4, 0)
     assert (found.verdict, found.closed) == (GateVerdict.CANNOT_TELL, True)
     assert not died(*CELLS).closed  # lost alike: the remaining blocks are a fair sample
-    assert died(*CELLS).comparisons[0].effect.finding.lost == (4, 4)
+    assert died(*CELLS).comparisons[0].finding.lost == (4, 4)
 
 
 def test_a_faster_change_passes_however_much_it_scatters(made: Made) -> None:
@@ -260,10 +260,10 @@ def test_a_claim_about_response_times_is_judged_in_its_own_direction(cells: tupl
         for one in records
     ]
     study = studied(plan, worse)
-    found = judged(study, [*study.effects, *study.claimed], 0.05, "fail")
+    found = judged(study, [*study.findings, *study.claimed], 0.05, "fail")
     assert [one.verdict for one in found.comparisons] == [GateVerdict.NOT_SLOWER, GateVerdict.SLOWER]
     assert found.closed
-    asked = [one.finding for one in compare_cells(plan, worse, *CELLS, 1) if one.finding.decides]
+    asked = [one for one in compare_cells(plan, worse, *CELLS, 1) if one.decides]
     assert [one.metric for one in asked] == ["throughput", "response_time_p99_s"]
 
 
@@ -276,8 +276,8 @@ def test_a_claim_about_a_metric_that_is_neither_better_nor_worse_is_not_part_of_
         for one in trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01)
     ]
     study = studied(plan, records)
-    found = judged(study, [*study.effects, *study.claimed], 0.05, "fail")
-    assert [one.effect.finding.metric for one in found.comparisons] == ["throughput"]
+    found = judged(study, [*study.findings, *study.claimed], 0.05, "fail")
+    assert [one.finding.metric for one in found.comparisons] == ["throughput"]
     assert found.verdict is GateVerdict.NOT_SLOWER
     assert found.closed is (1 / ratio > 1.05)  # then the claim is refuted, whatever the comparison says
     (alone,) = judged(study, study.claimed, 0.05, "fail").comparisons
@@ -290,7 +290,7 @@ def test_what_it_would_take_is_said_for_the_margin_of_the_lab_alone() -> None:
     plan = lab({"version": ("16", "18")}, blocks=12)
     study = studied(plan, trials(plan, dict.fromkeys(CELLS, 1000.0), 0.2))
     for margin, advised in ((plan.method.margin, True), (0.01, False)):
-        (one, *_) = judged(study, study.effects, margin, "fail").comparisons
+        (one, *_) = judged(study, study.findings, margin, "fail").comparisons
         assert (one.why.values["advice"] is not None) == advised
 
 
@@ -299,10 +299,10 @@ def test_a_pair_that_a_claim_alone_is_about_has_its_verdict_whichever_way_round_
     order = Claim("order", "order", "throughput", ("log=memory", "log=ssd", "log=disk"))
     plan = lab({"log": ("disk", "memory", "ssd")}, blocks=12, claims=[order], full=False)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1300.0, "log=ssd": 1150.0}, 0.01)
-    (claimed,) = [one.finding for one in studied(plan, records).claimed]
+    (claimed,) = studied(plan, records).claimed
     assert (claimed.cell, claimed.baseline) == ("log=memory", "log=ssd")
     pair = ("log=memory", "log=ssd") if turned else ("log=ssd", "log=memory")
-    (found,) = [one.finding for one in compare_cells(plan, records, *pair, 1) if one.finding.decides]
+    (found,) = [one for one in compare_cells(plan, records, *pair, 1) if one.decides]
     assert found.p == pytest.approx(claimed.p)
     assert found.ratio == pytest.approx(1 / claimed.ratio if turned else claimed.ratio)
     assert found.conclusion is (Conclusion.SLOWER if turned else Conclusion.FASTER)
@@ -318,12 +318,12 @@ def test_a_ratio_that_drifts_beyond_the_margin_cannot_tell_though_its_mean_would
         for one in trials(plan, dict.fromkeys(CELLS, 1000.0), 0.005)
     ]
     study = studied(plan, records)
-    (found,) = judged(study, study.effects, 0.22, "fail").comparisons
-    assert found.effect.finding.conclusion is Conclusion.SLOWER and found.slowdown.bound < 0.22
+    (found,) = judged(study, study.findings, 0.22, "fail").comparisons
+    assert found.finding.conclusion is Conclusion.SLOWER and found.slowdown.bound < 0.22
     assert found.verdict is GateVerdict.CANNOT_TELL
     assert codes(found.why) == ["slower-at-one-end", "ratio-changed"]
     assert 0.2 <= found.why.values["slowdown"] < 0.3
-    assert judged(study, study.effects, 0.30, "fail").comparisons[0].verdict is GateVerdict.NOT_SLOWER
+    assert judged(study, study.findings, 0.30, "fail").comparisons[0].verdict is GateVerdict.NOT_SLOWER
 
 
 def test_records_that_were_not_run_in_blocks_are_refused(made: Made, tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ def _expecting(text: str, low: float | None, high: float | None, undecided: str 
     claim = Claim(text, VALUE, "throughput", (CELLS[1],), low, high)
     plan = lab({"version": ("16", "18")}, blocks=12, claims=[claim])
     study = studied(plan, trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01))
-    return judged(study, study.effects, 0.05, undecided)
+    return judged(study, study.findings, 0.05, undecided)
 
 
 def test_a_refuted_expectation_closes_the_gate_and_stands_in_every_document() -> None:
@@ -443,7 +443,7 @@ def test_an_expectation_of_flagged_trials_says_so_in_every_document() -> None:
         for one in trials(plan, dict.fromkeys(CELLS, 1000.0), 0.01)
     ]
     study = studied(plan, measured)
-    found = judged(study, study.effects, 0.05, "fail")
+    found = judged(study, study.findings, 0.05, "fail")
     (one,) = found.claims
     assert one.reasons[-1] == note(FLAGGED, trials=12, of=12, causes=(taken,))
     flags = wording.text(one.reasons[-1])
@@ -477,7 +477,7 @@ def test_a_slower_change_names_the_statement_that_grew_and_the_plan_that_changed
         )
         for name, mean_s, step in ((CELLS[0], 0.001, "Index Scan on t"), (CELLS[1], 0.003, "Seq Scan on t"))
     ]
-    found = judged(replace(study, details=replace(study.details, inside=tuple(used))), study.effects, 0.05, "fail")
+    found = judged(replace(study, details=replace(study.details, inside=tuple(used))), study.findings, 0.05, "fail")
     causes = json.loads(written(found, "json"))["checks"][0]["causes"]
     assert [one["cause"] for one in causes] == ["other plan", "slower statement"]
     assert (causes[0]["more"], causes[0]["less"]) == (["Seq Scan on t"], ["Index Scan on t"])
@@ -504,7 +504,7 @@ def test_junit_describes_an_inconclusive_comparison_as_the_other_documents_do() 
         for one in trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 1020.0}, 0.2)
     ]
     study = studied(plan, measured)
-    found = judged(study, study.effects, 0.05, "fail")
+    found = judged(study, study.findings, 0.05, "fail")
     assert found.outcome is GateOutcome.INCONCLUSIVE
     case = ElementTree.fromstring(written(found, "xml")).find("testcase")
     assert case is not None and case.get("name") == "version 18 vs. version 16, throughput"
@@ -524,7 +524,7 @@ def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:
 
     plan = lab({"version": ("16", "a|b<script>")}, blocks=6, question="<img src=x> & `rm` [x](y)\x1b[1m")
     study = studied(plan, trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups}))
-    found = judged(study, study.effects, 0.05, "fail")
+    found = judged(study, study.findings, 0.05, "fail")
     page = written(found, "md").decode()
     assert not re.search(r"(?<!\\)<(script|img)", page) and "\x1b" not in page and r"\[x\](y)" in page
     row = next(line for line in page.splitlines() if line.startswith("| version"))
@@ -534,20 +534,18 @@ def test_a_users_own_words_are_no_markup(tmp_path: Path) -> None:
 
 def simulated(ratio: float, seed: int, blocks: int = 12, spread: float = 0.03) -> Gate:
     """Returns a lab with Gaussian noise, judged by the production code."""
-    from ironbench.study.factors import Contrast
-    from ironbench.study.study import Effect
-    from ironbench.study.verdict import Comparison, finding
+    from ironbench.study import verdict
 
     dice = random.Random(seed)
     pairs = [
         (block, ratio * 1000 * dice.lognormvariate(0, spread), 1000 * dice.lognormvariate(0, spread))
         for block in range(blocks)
     ]
-    one = Comparison("throughput", "higher", Configuration(CELLS[1]), Configuration(CELLS[0]), pairs)
-    result = finding(one, Method((Stage(1, blocks),), 1))
+    one = verdict.of_blocks("throughput", CELLS[1], CELLS[0], pairs)
+    result = verdict.judged(one, Method((Stage(1, blocks),), 1))
     plan = lab({"version": ("16", "18")}, blocks=blocks)
     study = replace(EMPTY, lab=plan)
-    return judged(study, [Effect(result, Contrast(one.cell, one.baseline))], 0.05, "fail")
+    return judged(study, [result], 0.05, "fail")
 
 
 EMPTY = studied(

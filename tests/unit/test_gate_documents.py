@@ -117,7 +117,7 @@ def outcomes(found: Gate, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict
 def test_every_output_of_a_gate_has_its_outcome(case: str, policy: str, capsys: pytest.CaptureFixture[str]) -> None:
     made, expected = CASES[case]
     study = made()
-    found = judged(study, [*study.effects, *study.claimed], 0.05, policy)
+    found = judged(study, [*study.findings, *study.claimed], 0.05, policy)
     code, said = outcomes(found, capsys)
     assert said == dict.fromkeys(said, expected.value)
     fails = expected is FAIL or (expected is INCONCLUSIVE and (policy == "fail" or case == LOST))

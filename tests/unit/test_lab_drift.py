@@ -35,9 +35,9 @@ def drifting(first: float, last: float, metric: str = "throughput", claims: Sequ
 def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None:
     claim = Claim("at least 1.05", "ratio", "throughput", ("log=memory", "log=disk"), 1.05, None)
     study = drifting(3.37, 1.0, claims=[claim])
-    (effect,) = study.effects
-    assert effect.finding.low > 1.05, "the mean alone would be called faster"
-    assert effect.finding.conclusion is Conclusion.CANNOT_TELL
+    (finding,) = study.findings
+    assert finding.low > 1.05, "the mean alone would be called faster"
+    assert finding.conclusion is Conclusion.CANNOT_TELL
     decision = answer(study).decision
     assert (
         "INCONCLUSIVE: WAL in memory vs. WAL on disk: the ratio drifted from 3." in decision.text
@@ -54,8 +54,8 @@ def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None
 @pytest.mark.parametrize("format", ["text", "md", "html", "json"])
 def test_a_verdict_on_a_drifting_ratio_carries_the_drift_in_its_own_sentence(format: str) -> None:
     study = drifting(3.4, 2.0)
-    (effect,) = study.effects
-    assert effect.finding.conclusion is Conclusion.FASTER
+    (finding,) = study.findings
+    assert finding.conclusion is Conclusion.FASTER
     decision = answer(study).decision.text
     assert decision.startswith("WAL in memory is ")
     assert "though the ratio drifted from 3." in decision
@@ -70,7 +70,7 @@ def test_a_range_that_a_drifting_ratio_leaves_is_not_confirmed() -> None:
     claims = [Claim("?", "ratio", "throughput", ("log=memory", "log=disk"), 2.2, 3.1)]
     claims.append(Claim("?", "ratio", "throughput", ("log=disk", "log=memory"), 0.2, 0.6))
     study = drifting(3.4, 2.0, claims=claims)
-    (effect,) = study.effects
-    assert effect.finding.low > 2.2 and effect.finding.high < 3.1
+    (finding,) = study.findings
+    assert finding.low > 2.2 and finding.high < 3.1
     assert [one.verdict for one in study.claims] == ["undecided", "confirmed"]
     assert codes(*study.claims[0].reasons) == ["ratio-changed"]

@@ -49,7 +49,7 @@ def test_no_bar_hides_its_data_every_trial_is_a_point() -> None:
     usable = sum(len(cell.usable) for cell in made.cells)
     assert len(chart.specification["datasets"]["trials"]) == usable == 21
     (chart,) = [chart for part in sections(made) for chart in part.charts if chart.id == "effects"]
-    assert len(chart.specification["datasets"]["blocks"]) == sum(effect.finding.blocks for effect in made.effects)
+    assert len(chart.specification["datasets"]["blocks"]) == sum(finding.blocks for finding in made.findings)
 
 
 def test_both_themes_know_every_colour_of_a_lab(page: str) -> None:

@@ -41,10 +41,10 @@ def two_rounds() -> tuple[Study, list[Record]]:
 
 def test_what_an_earlier_round_found_is_in_the_answer_and_in_every_format() -> None:
     study, _ = two_rounds()
-    assert [effect.finding.conclusion for effect in study.effects] == [Conclusion.CANNOT_TELL]
+    assert [finding.conclusion for finding in study.findings] == [Conclusion.CANNOT_TELL]
     (first,) = study.earlier
-    assert [effect.finding.conclusion for effect in first.effects] == [Conclusion.FASTER]
-    assert [effect.finding.blocks for effect in first.effects] == [6]
+    assert [finding.conclusion for finding in first.findings] == [Conclusion.FASTER]
+    assert [finding.blocks for finding in first.findings] == [6]
     assert (
         "This is round 2; the verdicts of this round use only blocks of this round. Result of round 1: 1 faster, 1 "
         "claim refuted."

@@ -21,7 +21,7 @@ from ironbench.records.described import described
 from ironbench.records.work import work_name, work_names
 from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer, comparison
-from ironbench.report.finding_tables import effect_table
+from ironbench.report.finding_tables import finding_table
 from ironbench.report.numbers import between
 from ironbench.report.sections import sections, time_spent
 from ironbench.report.sections.differences import between_cells
@@ -31,7 +31,7 @@ from ironbench.report.wording.answers.lab_answer import all_inconclusive
 from ironbench.study.bottleneck import LimitingResource, TimeSpent
 from ironbench.study.ceiling import Ceiling, Verdict
 from ironbench.study.curve import metrics_of
-from ironbench.study.factors import contrasts
+from ironbench.study.factors import named_sides
 from ironbench.study.labstudy import lab_study
 from ironbench.study.study import Study
 from ironbench.study.timelines import percentiles
@@ -77,7 +77,7 @@ def test_too_few_blocks_for_a_verdict_are_named_as_such_without_p_or_an_interval
         "blocks so far show "
     )
     assert decision.startswith(start) and decision.endswith(f"{known}.")
-    (row,) = effect_table(study.effects).texts
+    (row,) = finding_table(study.findings).texts
     assert row[-2:] == ("–", "–"), "neither what they would find nor p"
 
 
@@ -100,8 +100,8 @@ def test_a_side_that_emulation_slowed_down_is_named_if_the_real_difference_may_b
         for one in trials(plan, {"log=disk": 1000.0, "log=memory": memory}, 0.02)
     ]
     study = studied(plan, done)
-    (effect,) = study.effects
-    assert [(side.name, slow, count) for side, slow, count in effect.too_slow] == ([(limited, 4, 10)] if named else [])
+    (finding,) = study.findings
+    assert [(side.name, slow, count) for side, slow, count in finding.too_slow] == ([(limited, 4, 10)] if named else [])
     assert ("4 of 10 trials" in answer(study).decision.doubt) == named
     assert any("`ironbench device calibrate`" in text for text in answer(study).doubts) == named
 
@@ -112,8 +112,8 @@ def test_a_ratio_without_a_winner_names_the_cell_above_and_the_cell_below(
 ) -> None:
     text = answer(two_cells(memory, spread, blocks)).decision.text
     assert "throughput " in text and " with WAL in memory, " in text
-    (effect,) = two_cells(memory, spread, blocks).effects
-    assert "throughput " not in comparison(effect, metric_named=True).text
+    (finding,) = two_cells(memory, spread, blocks).findings
+    assert "throughput " not in comparison(finding, metric_named=True).text
 
 
 def test_finds_from_is_explained_with_the_largest_likely_spread_wherever_it_is_explained() -> None:
@@ -134,9 +134,9 @@ def test_finds_from_is_explained_with_the_largest_likely_spread_wherever_it_is_e
 @pytest.mark.parametrize("kind", ["text", "md", "html", "csv"])
 def test_no_page_gives_an_interval_of_two_blocks(kind: str) -> None:
     study = two_cells(70_000.0, 0.5, blocks=2)
-    (effect,) = study.effects
+    (finding,) = study.findings
     page = formats.get(kind)([study]).decode()
-    assert between(effect.finding.low, effect.finding.high, "ratio") not in page
+    assert between(finding.low, finding.high, "ratio") not in page
     assert "no CI" in page
 
 
@@ -217,8 +217,8 @@ def test_advice_about_failed_blocks_does_not_hide_the_advice_for_the_others() ->
 
 def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     study = two_cells(1800.0)
-    (effect,) = study.effects
-    held = Ceiling(("log",), 1.8, 1.7, 1.9, Verdict.HELD, True, effect.finding, ("log",), {})
+    (finding,) = study.findings
+    held = Ceiling(("log",), 1.8, 1.7, 1.9, Verdict.HELD, True, finding, ("log",), {})
     taken = LimitingResource(
         OTHER_PROGRAMS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7
     )
@@ -309,7 +309,7 @@ def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
 
 def test_too_few_blocks_give_no_verdict_and_say_so() -> None:
     study = two_cells(1500.0, blocks=4)
-    assert [effect.finding.conclusion for effect in study.effects] == [Conclusion.CANNOT_TELL]
+    assert [finding.conclusion for finding in study.findings] == [Conclusion.CANNOT_TELL]
     assert any(
         "a verdict needs at least 6 complete blocks, but there are only 4" in text
         for text in wording.texts(study.warnings)
@@ -376,9 +376,9 @@ def test_claims_and_run_to_run_variation_are_part_of_the_answer() -> None:
     study = studied(plan, records, [Noise("m1", work_name(OLTP), "throughput", 12, 0.02, 0.021, "2026-11-20T00:00:00")])
     assert "Results of the 3 claims in the lab file: 2 confirmed, 1 refuted." in said(study)
     assert "differ by less than 2.1" in said(study)
-    assert [effect.finding.metric for effect in study.effects] == ["throughput"]
-    assert [effect.finding.metric for effect in study.claimed] == ["response_time_p99_s"]
-    assert "response_time_p90_s" in {effect.finding.metric for effect in study.others}
+    assert [finding.metric for finding in study.findings] == ["throughput"]
+    assert [finding.metric for finding in study.claimed] == ["response_time_p99_s"]
+    assert "response_time_p90_s" in {finding.metric for finding in study.others}
 
 
 def test_the_noise_of_another_machine_or_of_other_work_is_not_quoted() -> None:
@@ -461,12 +461,13 @@ def test_a_comparison_is_named_by_what_differs() -> None:
         replace(setup, cell=replace(setup.cell, name=name, levels={"cell": name}))
         for setup, name in zip(plan.setups, ("small", "large"), strict=False)
     ]
-    named = contrasts(replace(plan, setups=(*plan.setups, *own)), pairs)
-    assert named[pairs[0]].name == "log=memory over log=disk, at clients=1"
-    assert named[pairs[1]].name == "log=memory over log=disk, at clients=8"
-    assert named[pairs[2]].name == "clients=8 over clients=1, at log=disk"
-    assert named[pairs[3]].name == "x over y"
-    assert named[pairs[4]].name == "small over large", "cells with names of their own go by them"
+    named = named_sides(replace(plan, setups=(*plan.setups, *own)), pairs)
+    names = [tuple(side.name for side in named[pair]) for pair in pairs]
+    assert names[0] == ("log=memory", "log=disk", "clients=1")
+    assert names[1] == ("log=memory", "log=disk", "clients=8")
+    assert names[2] == ("clients=8", "clients=1", "log=disk")
+    assert names[3] == ("x", "y", "")
+    assert names[4] == ("small", "large", ""), "cells with names of their own go by them"
 
 
 def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -> None:
@@ -516,7 +517,7 @@ def test_the_advice_for_many_is_that_of_the_one_that_needs_most() -> None:
     loud = trials(plan, dict.fromkeys(("log=disk", "log=ssd", "log=memory"), 1000.0), 0.3)
     mixed = [b if b.cell.name == "log=memory" else a for a, b in zip(quiet, loud, strict=True)]
     study = studied(plan, mixed)
-    by_cell = {effect.finding.cell: effect.finding for effect in study.effects}
+    by_cell = {finding.cell: finding for finding in study.findings}
     assert {one.conclusion for one in by_cell.values()} == {Conclusion.CANNOT_TELL}
     needed = by_cell["log=memory"].advice
     assert needed is not None and f"To decide all of them: {wording.text(needed)}." in said(study)

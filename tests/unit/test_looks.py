@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ironbench.model.lab import Configuration, Method, Stage
+from ironbench.model.lab import Method, Stage
 from ironbench.model.note import note
 from ironbench.stats.multiplicity import levels
 from ironbench.stats.power import blocks_needed, detectable, effect, likely_spread, power
 from ironbench.study.looks import at, should_stop
-from ironbench.study.verdict import Comparison, advice, finding
+from ironbench.study.verdict import advice, judged, of_blocks
 
 normal = NormalDist()
 growing = st.lists(st.integers(1, 12), min_size=1, max_size=4).map(
@@ -75,27 +75,10 @@ def test_a_look_beyond_the_last_stage_is_the_last() -> None:
 
 def test_it_stops_when_everything_declared_is_told_or_nothing_is_left() -> None:
     method = Method((Stage(1, 6), Stage(2, 6)), seed=1)
-    clear = finding(
-        Comparison(
-            "throughput", "higher", Configuration("A"), Configuration("B"), [(b, 200.0 + b, 100.0) for b in range(6)]
-        ),
-        method,
-    )
-    open_one = finding(
-        Comparison(
-            "throughput",
-            "higher",
-            Configuration("C"),
-            Configuration("B"),
-            [(b, 100.0 + 30 * (-1) ** b, 100.0) for b in range(6)],
-        ),
-        method,
-    )
-    beside = finding(
-        Comparison("throughput", "higher", Configuration("C"), Configuration("B"), [(0, 1.0, 1.0)]),
-        method,
-        decides=False,
-    )
+    clear = judged(of_blocks("throughput", "A", "B", [(b, 200.0 + b, 100.0) for b in range(6)]), method)
+    wide = [(b, 100.0 + 30 * (-1) ** b, 100.0) for b in range(6)]
+    open_one = judged(of_blocks("throughput", "C", "B", wide), method)
+    beside = judged(of_blocks("throughput", "C", "B", [(0, 1.0, 1.0)], decides=False), method)
     assert should_stop([clear, beside], 1, 2)
     assert not should_stop([clear, open_one], 1, 2)
     assert not should_stop([], 1, 2)

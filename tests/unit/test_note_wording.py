@@ -44,10 +44,8 @@ from ironbench.study.ceiling import Ceiling, Verdict
 from ironbench.study.comparability import causes, merged_notes, trial_warnings
 from ironbench.study.compare import MeanRatio
 from ironbench.study.differences import Difference
-from ironbench.study.factors import Contrast
 from ironbench.study.gate import GatedComparison, GateVerdict, Slowdown
 from ironbench.study.slower import NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement
-from ironbench.study.study import Effect
 from ironbench.study.summarise import Summary
 
 NUMBERS = (
@@ -97,7 +95,7 @@ CEILINGS = (
 )  # fmt: skip
 GATED = tuple(
     GatedComparison(
-        Effect(UNDECIDED, Contrast(WAL, OWN)),
+        replace(UNDECIDED, sides=(WAL, OWN)),
         GateVerdict.CANNOT_TELL,
         note("perhaps-slower", least=least, most=0.3, margin=0.05, higher_is_better=higher, advice=None),
         Slowdown(least, 0.1, 0.3, 0.25),

@@ -117,7 +117,7 @@ def test_labs_by_trials_and_labs_begun_without_them_have_none(tmp_path: Path) ->
 def test_no_finding_figure_or_verdict_uses_them(throughput: float) -> None:
     plan = by_slices()
     without, beside = (studied(plan, [*in_blocks(plan), *more]) for more in ([], observed(plan, throughput=throughput)))
-    assert [one.finding for one in without.effects] == [one.finding for one in beside.effects]
+    assert [*without.findings] == [*beside.findings]
     assert [(one.metric, one.metrics, one.trials) for one in without.cells] == [
         (one.metric, one.metrics, one.trials) for one in beside.cells
     ]
@@ -128,7 +128,7 @@ def test_a_failed_one_changes_no_verdict_and_explains_nothing() -> None:
     plan = by_slices()
     study = studied(plan, [*in_blocks(plan), *observed(plan, Status.FAILED), *observed(plan, Status.FAILED, 2)])
     assert study.details.observed == () and study.missing == 0
-    assert study.effects[0].finding.conclusion == studied(plan, in_blocks(plan)).effects[0].finding.conclusion
+    assert study.findings[0].conclusion == studied(plan, in_blocks(plan)).findings[0].conclusion
 
 
 def test_a_lab_by_slices_is_explained_by_plans_and_statements_of_its_observed_trials() -> None:
@@ -168,7 +168,7 @@ def test_every_document_of_a_gate_says_why_and_that_no_verdict_uses_it() -> None
     from ironbench.report.gate_page import written
 
     study = explained(by_slices())
-    found = judged(study, study.effects, 0.05, "fail")
+    found = judged(study, study.findings, 0.05, "fail")
     causes = json.loads(written(found, "json"))["checks"][0]["causes"]
     assert [one["cause"] for one in causes] == ["other plan", "slower statement"]
     shown = [" ".join(written(found, format).decode().split()) for format in ("text", "md", "html", "xml")]

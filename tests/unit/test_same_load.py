@@ -282,7 +282,7 @@ def test_the_report_shows_both_sides_at_each_rate(lab: Lab) -> None:
     assert table.texts[0][:5] == ("50%", "500/s", "2.00\u202fms", "4.00\u202fms", "0.500x")
     assert "Response times at the same load" in lab_text.render([report_of(study)]).decode()
     assert [one["share"] for one in document(study)["same_loads"]] == [0.5, 0.7, 0.9]
-    assert not any("rate=" in effect.contrast.cell.name for effect in study.others)
+    assert not any("rate=" in finding.sides[0].name for finding in study.others)
     assert [cell.name for cell in study.cells] == ["log=disk", "log=memory"]
 
 
@@ -293,13 +293,13 @@ def test_a_claim_gives_the_rate_that_it_names_a_verdict_and_no_other(lab: Lab) -
     records = records_of(lab)
     study = studied(lab, records)
     assert [(one.claim, one.verdict) for one in study.claims] == [(claim, ClaimVerdict.CONFIRMED)]
-    (effect,) = study.claimed
-    assert effect.contrast.name == "log=memory over log=disk, at rate=70%"
-    assert [one.contrast.name for one in study.effects] == ["log=memory over log=disk"]
+    (finding,) = study.claimed
+    assert finding.name == "log=memory over log=disk, at rate=70%"
+    assert [one.name for one in study.findings] == ["log=memory over log=disk"]
     assert not any(finding.decides for one in study.same_loads for finding in one.findings)
     turned = replace(claim, cells=tuple(reversed(cells)), low=1.5, high=None)
     (about,) = studied(replace(lab, claims=(turned,)), records).claimed
-    assert about.contrast.name == "log=memory over log=disk, at rate=70%"
+    assert about.name == "log=memory over log=disk, at rate=70%"
     gone = lab_study(fixed_rates.without(lab), [r for r in records if "rate=" not in r.cell.name], Shelf(records))
     assert gone.claims[0].verdict is ClaimVerdict.UNDECIDED
     assert declared(fixed_rates.without(lab)) == (("log=memory", "log=disk", "throughput"),)

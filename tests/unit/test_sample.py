@@ -221,13 +221,13 @@ def test_a_lab_shows_no_percentile_of_too_few_and_says_so() -> None:
     few = trials(plan, {"log=disk": 20.0, "log=memory": 30.0})
     found = studied(plan, few)
     assert note("percentiles-of-too-few", units="transactions", needs=((0.999, 2995),)) in found.warnings
-    compared = {effect.finding.metric for effect in found.others}
+    compared = {finding.metric for finding in found.others}
     assert "response_time_p99_s" in compared and "response_time_p999_s" not in compared
     decided = replace(plan, method=replace(plan.method, metric="response_time_p999_s"))
-    (effect,) = studied(decided, few).effects
-    assert not effect.finding.ratios
+    (finding,) = studied(decided, few).findings
+    assert not finding.ratios
     lacks = note("cell-of-too-few", cell=plan.configuration("log=disk"), units="transactions", needs=((0.999, 2995),))
-    assert lacks in effect.finding.dropped[0].values["why"]
+    assert lacks in finding.dropped[0].values["why"]
     enough_of_them = trials(plan, {"log=disk": 2000.0, "log=memory": 3000.0})
     assert "percentiles-of-too-few" not in codes(*studied(plan, enough_of_them).warnings)
 

@@ -10,9 +10,9 @@ import pytest
 from bench import simulated as sim
 from bench.verdicts import MARGIN, NOISE, PLANS, TURNS, Figure, coverage, false_alarms, false_equivalents, power, slices
 from ironbench.model.finding import Conclusion
-from ironbench.model.lab import Configuration, Method, Stage
+from ironbench.model.lab import Method, Stage
 from ironbench.study.looks import should_stop
-from ironbench.study.verdict import Comparison, finding
+from ironbench.study.verdict import judged, of_blocks
 
 CODES = {
     Conclusion.CANNOT_TELL: sim.CANNOT_TELL,
@@ -34,9 +34,7 @@ def test_simulated_labs_are_judged_as_real_ones(planned: tuple[int, ...]) -> Non
     for logs in labs.logs[:, :, 0]:
         for look, blocks in enumerate(planned, 1):
             pairs = [(block, math.exp(log), 1.0) for block, log in enumerate(logs[:blocks])]
-            one = finding(
-                Comparison("throughput", "higher", Configuration("A"), Configuration("B"), pairs), method, look
-            )
+            one = judged(of_blocks("throughput", "A", "B", pairs), method, look)
             if should_stop([one], look, len(planned)):
                 break
         expected.append(CODES[one.conclusion])

@@ -58,7 +58,7 @@ def compared(
 
 def reason(study: Study) -> Any:
     """Returns the only cause, with its values rounded to six digits."""
-    found = causes(study, study.effects[0].finding)
+    found = causes(study, study.findings[0])
     assert len(found) <= 1
     return replace(found[0], **rounded(asdict(found[0]))) if found else None
 
@@ -75,7 +75,7 @@ def test_a_statement_that_the_baseline_lacks_is_named_where_it_adds_most_time() 
     found = reason(study)
     assert isinstance(found, NewStatement)
     assert (found.text, found.after_s, found.source) == (COUNT, 1.02e-3, "clients")
-    judged = gate(study, study.effects, 0.05, "fail")
+    judged = gate(study, study.findings, 0.05, "fail")
     (told,) = json.loads(written(judged, "json"))["checks"][0]["causes"]
     assert (told["cause"], told["text"]) == ("new statement", COUNT)
     assert COUNT in written(judged, "text").decode()
@@ -113,7 +113,7 @@ def test_a_plan_is_compared_in_another_version_of_the_script_at_another_line() -
 
     insides = {OLD: planned("old.sql", 1, "Index Scan on orders"), NEW: planned("new.sql", 2, "Seq Scan on orders")}
     study = compared({"old.sql": [(ORDER, 1e-3, 1)]}, {"new.sql": [(ORDER, 1e-3, 1)]}, insides)
-    (found,) = causes(study, study.effects[0].finding)
+    (found,) = causes(study, study.findings[0])
     assert (found.more, found.less) == (("Seq Scan on orders",), ("Index Scan on orders",))  # type: ignore[union-attr]
     assert [one.plan.steps for one in study.details.other_plans] == [("Seq Scan on orders",)]
 

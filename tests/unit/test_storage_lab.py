@@ -43,8 +43,8 @@ def test_a_ratio_of_a_storage_lab_has_a_confidence_interval_over_its_blocks() ->
     ((_, table),) = next(one for one in sections(made) if one.id == "storage").tables
     cell = table.rows[0][3]
     assert isinstance(cell, TableCell) and cell.low is not None and cell.high is not None
-    (effect,) = made.effects
-    expected = paired([ratio for _, ratio in effect.finding.ratios]).with_interval(0.05)
+    (finding,) = made.findings
+    expected = paired([ratio for _, ratio in finding.ratios]).with_interval(0.05)
     assert (cell.value, cell.low, cell.high) == pytest.approx(expected)
     assert cell.confidence == 0.95 and cell.low < cell.value < cell.high
 

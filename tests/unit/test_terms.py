@@ -10,13 +10,14 @@ from labfactory import lab
 
 from ironbench import workloads
 from ironbench.lab import declare
-from ironbench.model.lab import BASELINE, CHANGES, Configuration, Factor, Lab, named
+from ironbench.model.lab import BASELINE, CHANGES, NOTHING_ELSE, Configuration, Factor, Lab, named
 from ironbench.model.note import note, text_note
 from ironbench.plan import fixed_rates, labfile
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.wording.terms import comparison, configuration, label, opening, value
-from ironbench.study.factors import Contrast, contrasts
+from ironbench.study.factors import named_sides
+from ironbench.study.verdict import of_blocks
 
 LAB = """question = "Which is faster?"
 
@@ -168,21 +169,21 @@ def test_only_words_get_a_capital_letter_at_the_start_of_a_sentence() -> None:
 def test_a_comparison_is_worded_by_its_sides_and_what_they_have_in_common() -> None:
     found = plan(clients=("1", "8"))
     pair = ("log=memory clients=8", "log=disk clients=8")
-    (contrast,) = contrasts(found, [pair]).values()
-    assert comparison(contrast) == "WAL in memory vs. WAL on disk, with 8 clients"
-    emulated = replace(contrast, baseline=replace(contrast.baseline, emulated=True))
+    ((cell, baseline, where),) = named_sides(found, [pair]).values()
+    one = of_blocks("throughput", *pair, [], sides=(cell, baseline), where=where)
+    assert comparison(one) == "WAL in memory vs. WAL on disk, with 8 clients"
+    emulated = replace(one, sides=(cell, replace(baseline, emulated=True)))
     assert comparison(emulated) == "WAL in memory vs. WAL on disk (emulated), with 8 clients"
     assert emulated.name == "log=memory over log=disk (emulated), at clients=8"
-    odd = Contrast(Configuration("read over network"), Configuration("local, at night"))
+    odd = replace(one, sides=(Configuration("read over network"), Configuration("local, at night")), where=NOTHING_ELSE)
     assert comparison(odd) == "read over network vs. local, at night"
 
 
 def test_a_note_names_configurations_in_words_and_its_document_by_name() -> None:
     found = plan()
-    (contrast,) = contrasts(found, [("log=memory", "log=disk")]).values()
+    (parts,) = named_sides(found, [("log=memory", "log=disk")]).values()
     inner = text_note("counters were reset")
-    parts = (contrast.cell, contrast.baseline, contrast.where)
-    of_two = note("of-subjects", subjects=(contrast.name,), comparisons=(parts,), note=inner)
+    of_two = note("of-subjects", subjects=("log=memory over log=disk",), comparisons=(parts,), note=inner)
     assert wording.text(of_two) == "WAL in memory vs. WAL on disk: counters were reset"
     assert plain_value(of_two)["values"]["comparisons"] == [["log=memory", "log=disk", ""]]
     of_one = note("of-subjects", subjects=(found.configuration("log=disk"),), note=inner)

@@ -153,21 +153,21 @@ def test_what_matters_is_found_and_confirmed_and_nothing_else_is_claimed(file: P
     assert "with 4 clients than with the baseline" in text and "slower than the baseline" in text
     assert "The trials support one change to the baseline: clients=4." in text
     assert "No effect was detected for threads and max_tries. An effect of" in text
-    assert {effect.finding.baseline for effect in found.effects} == {"baseline"}
-    assert all(block > 2 for effect in found.effects for block, _ in effect.finding.ratios)  # none from the screen
+    assert {finding.baseline for finding in found.findings} == {"baseline"}
+    assert all(block > 2 for finding in found.findings for block, _ in finding.ratios)  # none from the screen
 
 
 def test_several_winners_are_measured_together_and_levels_between_alone(file: Path) -> None:
     found = study(file, {"clients": math.log(1.5), "max_tries": math.log(1.4)})
-    cells = [effect.finding.cell for effect in found.effects]
+    cells = [finding.cell for finding in found.findings]
     assert cells == ["clients=4", "max_tries=2", "max_tries=3", "clients=4 + max_tries=3"]
-    together = found.effects[-1].finding
+    together = found.findings[-1]
     assert together.conclusion is Conclusion.FASTER and together.ratio == pytest.approx(2.1, rel=0.15)
 
 
 def test_a_screen_without_effects_ends_with_what_it_could_have_seen(file: Path) -> None:
     found = study(file, {})
-    assert found.effects == () and found.complete
+    assert found.findings == () and found.complete
     assert "No effect on throughput was detected for any of the 4 factors. An effect of" in said(found)
     assert "do not support any change to the baseline" in said(found)
 
@@ -252,11 +252,11 @@ def test_more_blocks_of_a_screen_are_a_round_of_its_confirmation(file: Path) -> 
     records = loop.measured(Blocks(directory, records), machine, before := list(records))
     assert len(records) == len(before) + 12
     after = lab_study(directory.lab(), records, EMPTY, look=declared + 1)
-    (effect,) = after.effects
-    assert effect.finding.blocks == 6 and effect.finding.conclusion is Conclusion.FASTER
+    (finding,) = after.findings
+    assert finding.blocks == 6 and finding.conclusion is Conclusion.FASTER
     (earlier,) = after.earlier
-    (before_it,) = first.effects
-    assert earlier.effects[0].finding.ratio == before_it.finding.ratio, "what a round has found stays as it was"
+    (before_it,) = first.findings
+    assert earlier.findings[0].ratio == before_it.ratio, "what a round has found stays as it was"
 
 
 def test_every_format_shows_the_screen_with_its_data(file: Path) -> None:

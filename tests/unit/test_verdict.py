@@ -16,12 +16,14 @@ from labfactory import lab, trials
 
 from ironbench.lab.noise import FACTOR, SIDES, floors
 from ironbench.model.finding import Conclusion, Finding
-from ironbench.model.lab import Configuration, Lab, Method, Stage
+from ironbench.model.lab import Lab, Method, Stage
 from ironbench.model.note import note
+from ironbench.model.record import Status
 from ironbench.report import wording
 from ironbench.stats.multiplicity import corrected, divisors
 from ironbench.stats.ratio import paired
-from ironbench.study.verdict import Comparison, finding
+from ironbench.study.findings import findings
+from ironbench.study.verdict import judged, of_blocks
 from ironbench.words import THIN
 
 SIX = Method((Stage(1, 6),), seed=1)
@@ -33,8 +35,8 @@ pairs = st.lists(st.tuples(value, value), min_size=6, max_size=25).map(
 )
 
 
-def told(found: list[tuple[int, float, float]], better: str = "higher", method: Method = SIX) -> Finding:
-    return finding(Comparison("throughput", better, Configuration("A"), Configuration("B"), found), method)
+def told(found: list[tuple[int, float, float]], metric: str = "throughput", method: Method = SIX) -> Finding:
+    return judged(of_blocks(metric, "A", "B", found), method)
 
 
 def spread(centre: float, deviation: float, count: int = 6) -> list[tuple[int, float, float]]:
@@ -93,7 +95,7 @@ def test_a_wider_margin_never_ends_an_equivalence(
 
 @given(pairs)
 def test_less_is_better_where_the_catalogue_says_so(found: list[tuple[int, float, float]]) -> None:
-    one, other = told(found, "higher"), told(found, "lower")
+    one, other = told(found, "throughput"), told(found, "response_time_mean_s")
     assert one.conclusion is TURNED.get(other.conclusion, other.conclusion)
 
 
@@ -127,16 +129,32 @@ def test_below_six_blocks_nothing_is_promised_but_the_end_of_the_lab() -> None:
 
 def test_without_a_verdict_because_of_failed_trials_the_advice_is_to_repeat_their_blocks() -> None:
     def lost(blocks: int, sides: tuple[int, int], failed: int) -> Finding:
-        found = spread(2.0, 0.001, blocks)
-        one = Comparison("throughput", "higher", Configuration("A"), Configuration("B"), found, lost=sides)
-        return finding(replace(one, failed=failed), SIX)
+        """Returns the finding of a lab in which each side lost some blocks. The first `failed` of them failed in both
+        attempts, and the others have no throughput."""
+        plan = lab({"log": ("disk", "memory")}, blocks=blocks + sum(sides))
+        cells = ("log=memory", "log=disk")
+        gone = [(cells[0], block) for block in range(sides[0])]
+        gone += [(cells[1], sides[0] + block) for block in range(sides[1])]
+        found = []
+        for one in trials(plan, {"log=disk": 1000.0, "log=memory": 2000.0}, 0.001):
+            if (one.cell.name, one.block) not in gone:
+                found.append(one)
+                continue
+            bad = replace(one, metrics={})
+            if gone.index((one.cell.name, one.block)) < failed:
+                bad = replace(bad, status=Status.FAILED)
+                found.append(replace(bad, attempt=2, id=f"{bad.id}-a2"))
+            found.append(bad)
+        return findings(found, plan, 1, others=())[0]
 
-    for blocks, sides, failed in ((5, (1, 0), 1), (5, (1, 1), 1), (9, (0, 2), 2), (0, (6, 0), 6)):
+    for blocks, sides, failed in ((5, (1, 0), 1), (5, (1, 1), 2), (9, (0, 2), 2), (0, (6, 0), 6)):
         advice = lost(blocks, sides, failed).advice
         assert advice == note("repeat-failed", blocks=failed)
         assert "`ironbench lab resume --failed`" in wording.text(advice)
     assert lost(5, (1, 0), 0).advice is None, "a repeat would not help: the trials did not fail"
     assert lost(9, (1, 1), 1).conclusion is Conclusion.FASTER and lost(9, (1, 1), 1).advice is None
+    crashed = lost(0, (6, 0), 6)
+    assert crashed.unequal_losses and crashed.barred is not None, "also without any complete block"
 
 
 def test_what_cannot_be_told_says_what_it_would_take() -> None:
@@ -161,7 +179,7 @@ def test_a_difference_smaller_than_the_margin_says_so() -> None:
 
 
 def test_a_metric_without_direction_is_never_better() -> None:
-    assert told(spread(2.0, 0.01), "neither").conclusion is Conclusion.CANNOT_TELL
+    assert told(spread(2.0, 0.01), "transactions").conclusion is Conclusion.CANNOT_TELL
 
 
 def test_no_block_at_all_is_no_finding_and_no_error() -> None:
@@ -176,11 +194,7 @@ def test_blocks_without_any_spread_are_certain() -> None:
 
 
 def test_what_does_not_decide_carries_no_verdict() -> None:
-    one = finding(
-        Comparison("response_time_p99_s", "lower", Configuration("A"), Configuration("B"), spread(2.0, 0.01)),
-        SIX,
-        decides=False,
-    )
+    one = judged(of_blocks("response_time_p99_s", "A", "B", spread(2.0, 0.01), decides=False), SIX)
     assert (one.conclusion, one.p, one.decides, one.advice) == (Conclusion.CANNOT_TELL, None, False, None)
     assert one.low > 1
 
@@ -216,15 +230,10 @@ def test_the_page_about_verdicts_tells_what_the_code_says() -> None:
 def test_percentiles_that_are_rounded_alike_are_no_perfect_knowledge() -> None:
     """Six blocks with 10.0 ms and 10.1 ms each: one step of the histogram, and no variation."""
     metric, pairs = "response_time_p99_s", [(block, 10.01, 10.0) for block in range(6)]
-    same = finding(Comparison(metric, "lower", Configuration("A"), Configuration("B"), pairs), SIX)
+    same = told(pairs, metric)
     assert same.p == pytest.approx(1.0) and same.conclusion is not Conclusion.SLOWER
     assert same.low < 1.0 <= same.high
-    clear = finding(
-        Comparison(
-            metric, "lower", Configuration("A"), Configuration("B"), [(block, 10.5, 10.0) for block in range(6)]
-        ),
-        SIX,
-    )
+    clear = told([(block, 10.5, 10.0) for block in range(6)], metric)
     assert clear.conclusion is Conclusion.SLOWER and clear.p is not None and clear.p > 0
     assert clear.low < 1.05 < clear.high
 

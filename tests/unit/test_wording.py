@@ -25,9 +25,7 @@ from ironbench.report.formats import text as lab_text
 from ironbench.report.sections.differences import ratio_of
 from ironbench.study.balance import SizingRatio
 from ironbench.study.comparability import trial_warnings
-from ironbench.study.factors import Contrast
 from ironbench.study.findings import findings
-from ironbench.study.study import Effect
 from ironbench.words import THIN, in_percent
 
 
@@ -119,9 +117,7 @@ def test_other_metrics_are_those_whose_ratio_says_something() -> None:
         one.metrics["psi_io_some_share"] = 0.0001 if one.cell.levels["log"] == "disk" else 0.0199
     row = next(one for one in findings(records, plan, 1) if one.metric == "psi_io_some_share")
     assert row.shares == (0.0001, 0.0199)
-    ((_, shown),) = metric_tables(
-        [Effect(row, Contrast(plan.configuration("log=memory"), plan.configuration("log=disk")))]
-    )
+    ((_, shown),) = metric_tables([row])
     assert f"+2{THIN}points (0.01% → 2%)" in shown.texts[0]
     assert not found & {"service_time_p99_s", "cpu_steal_share"}
 

@@ -16,11 +16,11 @@ from ironbench.printer import Printer
 from ironbench.words import some
 
 if TYPE_CHECKING:
+    from ironbench.model.finding import Finding
     from ironbench.model.lab import Lab
     from ironbench.records.labs import LabDirectory
     from ironbench.records.selection import NamedRecords
     from ironbench.study.gate import Gate
-    from ironbench.study.study import Effect
 
 CLOSED = 4
 
@@ -74,10 +74,10 @@ def gate(
     if undecided not in POLICIES:
         raise InputError(f"--undecided {undecided}", "is not a valid policy", nearest(undecided, list(POLICIES)))
     targets = [_target(one) for one in output or ()]
-    directory, effects = _compared(base, new, results)
+    directory, findings = _compared(base, new, results)
     study = study_of(directory)
     allowed = directory.lab().method.margin if margin is None else margin
-    return shown(judged(study, effects or [*study.effects, *study.claimed], allowed, undecided), targets, json)
+    return shown(judged(study, findings or [*study.findings, *study.claimed], allowed, undecided), targets, json)
 
 
 def whole(directory: LabDirectory, undecided: str) -> Gate:
@@ -87,7 +87,7 @@ def whole(directory: LabDirectory, undecided: str) -> Gate:
 
     study = study_of(directory)
     require_comparisons(str(directory.path), directory.lab())
-    return judged(study, [*study.effects, *study.claimed], directory.lab().method.margin, undecided)
+    return judged(study, [*study.findings, *study.claimed], directory.lab().method.margin, undecided)
 
 
 def require_comparisons(name: str, lab: Lab) -> None:
@@ -136,7 +136,7 @@ def _target(output: str) -> Path:
     return target(output)
 
 
-def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Effect]]:
+def _compared(base: str, new: str, results: str) -> tuple[LabDirectory, list[Finding]]:
     """Returns the lab and the comparisons to judge. An empty list means all comparisons that the lab declares. Raises
     InputError if `base` and `new` are not configurations of the same lab."""
     from ironbench.records.labs import LabDirectory
@@ -173,11 +173,10 @@ def _not_in_blocks(a: NamedRecords, b: NamedRecords) -> str:
     )
 
 
-def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Effect]:
+def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) -> list[Finding]:
     """Compares the configurations `new` with the configurations `base`. Only comparisons that the lab declares are
     included. Raises InputError if the lab declares none of them."""
-    from ironbench.study.effects import compare_cells
-    from ironbench.study.findings import declared
+    from ironbench.study.findings import compare_cells, declared
 
     lab, records = directory.lab(), directory.records()
     look = max(1, len(directory.declared()))
@@ -190,5 +189,4 @@ def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) ->
             "the lab does not declare this comparison, so it has no verdict",
             f"the lab compares {', '.join(known)}" if known else "the lab declares no comparison",
         )
-    effects = [effect for a, b in pairs for effect in compare_cells(lab, records, a, b, look)]
-    return [effect for effect in effects if effect.finding.decides]
+    return [one for a, b in pairs for one in compare_cells(lab, records, a, b, look) if one.decides]

@@ -48,7 +48,7 @@ def adds_blocks(
     judged = judge()
     if judged.outcome is not gate.GateOutcome.INCONCLUSIVE or judged.study.missing:
         return False
-    if not any(gate.has_better(one.effect.finding.metric) for one in judged.comparisons):
+    if not any(gate.has_better(one.finding.metric) for one in judged.comparisons):
         return False
     a_block_s = _a_block_s(records) or elapsed_s
     blocks = int(policy.more_s / a_block_s)

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ironbench.model.note import Note
+from ironbench.model.lab import NOTHING_ELSE, Configuration
+from ironbench.model.note import Note, note
 from ironbench.model.record import TRIALS
 
 NOT_AT_BOTH_ENDS = "no-verdict-at-both-ends"
@@ -58,27 +59,32 @@ class GroupRatio:
         return self.low > 1 or self.high < 1
 
 
+_NO_BLOCK = note("no-complete-block")
+
+
 @dataclass(frozen=True, slots=True)
 class Finding(GroupRatio):
-    """The result of comparing two configurations by one metric, paired by block."""
+    """The result of comparing two configurations by one metric, paired by block. Until `study.verdict.judged` has
+    computed the ratio and the verdict, a finding contains only the facts of its blocks."""
 
     metric: str
     """Name of the metric in the catalogue."""
     cell: str
+    """Full name of the configuration; `baseline` is the full name of the configuration that it is compared with."""
     baseline: str
     ratios: tuple[tuple[int, float], ...]
     """For every complete block: the number of the block, and the configuration's value divided by the baseline's."""
-    confidence: float
+    confidence: float = 0.95
     """Confidence level of the interval: 0.95, or higher if alpha is divided among several interim analyses."""
-    conclusion: Conclusion
-    margin: float
-    detectable: float | None
+    conclusion: Conclusion = Conclusion.CANNOT_TELL
+    margin: float = 0.05
+    detectable: float | None = None
     """Minimum detectable effect, as a relative difference. With this number of blocks and this variation, a difference
     of this size is detected with 90% power. None if unknown."""
-    p: float | None
+    p: float | None = None
     """Two-sided p-value for the hypothesis that the ratio is 1, corrected for multiple comparisons. The value is None
     if there are too few blocks for a verdict."""
-    method: Note
+    method: Note = _NO_BLOCK
     """How the confidence interval was computed."""
     advice: Note | None = None
     """Advice on what to do to decide the comparison, or None if it is decided."""
@@ -106,6 +112,19 @@ class Finding(GroupRatio):
     """Medians of the baseline and of the configuration. A report shows the two medians instead of a ratio if the metric
     is a fraction and one of the medians is close to 0."""
 
+    sides: tuple[Configuration, Configuration] = (NOTHING_ELSE, NOTHING_ELSE)
+    """The configuration and the baseline, named by the factor values that differ between them, for example
+    `log=memory` and `log=disk`. Configurations that have names in the lab file keep these names."""
+    where: Configuration = NOTHING_ELSE
+    """Factors that have the same value on both sides, but vary in the lab, for example `clients=8`. At other values of
+    these factors, the ratio may be different."""
+    losses: tuple[Note, ...] = ()
+    """Notes on settings with which data can be lost. Only settings that one of the two sides has and the other lacks
+    are included."""
+    slow_emulation: tuple[tuple[Configuration, int, int], ...] = ()
+    """Sides on which emulation was slower than the device's model. For each side: the configuration, the number of
+    trials in which emulation was too slow, and the number of all usable trials."""
+
     @property
     def blocks(self) -> int:
         return len(self.ratios)
@@ -118,6 +137,21 @@ class Finding(GroupRatio):
         only in blocks with little load.
         """
         return self.lost[0] != self.lost[1]
+
+    @property
+    def name(self) -> str:
+        """Name of the comparison in one line, such as `log=memory over log=disk, at clients=8`."""
+        at = f", at {self.where.name}" if self.where.values else ""
+        return f"{self.sides[0].marked} over {self.sides[1].marked}{at}"
+
+    @property
+    def too_slow(self) -> tuple[tuple[Configuration, int, int], ...]:
+        """The entries of `slow_emulation` that may affect the conclusion. If emulation slows down the faster side, the
+        difference between real devices is even larger, so the conclusion is the same."""
+        if self.conclusion is Conclusion.EQUIVALENT:
+            return ()
+        faster = {Conclusion.FASTER: self.sides[0], Conclusion.SLOWER: self.sides[1]}.get(self.conclusion)
+        return tuple(one for one in self.slow_emulation if one[0] != faster)
 
 
 def floor_of(spread: float) -> float:

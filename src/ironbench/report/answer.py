@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 
-from ironbench.model.finding import REPEAT_FAILED, Conclusion
+from ironbench.model.finding import REPEAT_FAILED, Conclusion, Finding
 from ironbench.report import screening, wording
 from ironbench.report.finding_tables import against_trend_sentences
 from ironbench.report.headline import headline
@@ -17,7 +17,7 @@ from ironbench.report.wording.answers import lab_answer
 from ironbench.report.wording.answers.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.wording.profile import change
 from ironbench.study.ceiling import Verdict
-from ironbench.study.study import Effect, Study
+from ironbench.study.study import Study
 from ironbench.study.subjects import failed_share
 from ironbench.words import listed, upper_first
 
@@ -36,14 +36,14 @@ def answer(study: Study) -> Answer:
     points = [*courses(study), *comparisons(study)]
     if study.screen is not None:
         points = screening.points(study, study.screen, points)
-    points[1:1] = [AnswerPoint(text) for text in lab_answer.beside_versions(study.beside_version, study.effects)]
+    points[1:1] = [AnswerPoint(text) for text in lab_answer.beside_versions(study.beside_version, study.findings)]
     judged = " ".join(filter(None, (lab_answer.claims(study.claims), *wording.sentences(study.too_little_time))))
     points += [
         AnswerPoint(text) for text in (*against_trend_sentences(study.details.against), *growth(study), judged) if text
     ]
     disturbances = wording.sentences(one.note for one in study.disturbances)
     noise = lab_answer.noise(study.noise) if study.noise else ""
-    too_slow = lab_answer.CALIBRATE if any(effect.too_slow for effect in study.effects) else ""
+    too_slow = lab_answer.CALIBRATE if any(finding.too_slow for finding in study.findings) else ""
     doubts = (failures(study), too_slow, *lab_answer.rounds(study.earlier), *disturbances, noise)
     return Answer(points[0], tuple(points[1:]), limit(study), tuple(text for text in doubts if text))
 
@@ -51,11 +51,11 @@ def answer(study: Study) -> Answer:
 def comparisons(study: Study) -> list[AnswerPoint]:
     """Returns a point for each comparison, in the order of `_rank`. If there are too many comparisons to list, the last
     point only states how many more there are."""
-    if not any(effect.finding.blocks for effect in study.effects):
-        return [AnswerPoint(lab_answer.no_comparison(study), doubt=_repeat_failed(study.effects))]
+    if not any(finding.blocks for finding in study.findings):
+        return [AnswerPoint(lab_answer.no_comparison(study), doubt=_repeat_failed(study.findings))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
     bounds = {pair for pair, one in measured.items() if one.verdict is not Verdict.NOT_MEASURED}
-    ranked = sorted(study.effects, key=partial(_rank, study, bounds))
+    ranked = sorted(study.findings, key=partial(_rank, study, bounds))
     still_open = study.ended(Conclusion.CANNOT_TELL)
     points: list[AnswerPoint] = []
     named = len(ranked) if len(ranked) <= _NAMED + 1 else _NAMED
@@ -65,15 +65,15 @@ def comparisons(study: Study) -> list[AnswerPoint]:
     last_open = -1
     leading = sum(1 for _ in takewhile(lambda one: _pair(one) in bounds, ranked))
     summary_at = leading % len(ranked) if len(still_open) == len(ranked) > 1 else None
-    for number, effect in enumerate(ranked[:named]):
+    for number, finding in enumerate(ranked[:named]):
         if number == summary_at:
             points.append(AnswerPoint(lab_answer.all_inconclusive(len(ranked), study.metric)))
-        last_open = len(points) if effect in open_yet else last_open
-        ceiling = measured.get(_pair(effect))
+        last_open = len(points) if finding in open_yet else last_open
+        ceiling = measured.get(_pair(finding))
         if ceiling:
-            points.append(AnswerPoint(ceiling_sentence(ceiling, effect.contrast.where), doubt=unexplained(ceiling)))
+            points.append(AnswerPoint(ceiling_sentence(ceiling, finding.where), doubt=unexplained(ceiling)))
         else:
-            points.append(comparison(effect, bool(points)))
+            points.append(comparison(finding, bool(points)))
     if more := ranked[named:]:
         points.append(AnswerPoint(lab_answer.further(more)))
     if advice := _advice_for(open_yet):
@@ -82,11 +82,11 @@ def comparisons(study: Study) -> list[AnswerPoint]:
     return points
 
 
-def _pair(effect: Effect) -> tuple[str, str]:
-    return effect.finding.cell, effect.finding.baseline
+def _pair(finding: Finding) -> tuple[str, str]:
+    return finding.cell, finding.baseline
 
 
-def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> tuple[int, bool, int, float]:
+def _rank(study: Study, bounds: Collection[tuple[str, str]], finding: Finding) -> tuple[int, bool, int, float]:
     """Returns the sort key of a comparison.
 
     Comparisons are sorted into three groups. Comparisons in the first group change only the factor in the question.
@@ -102,7 +102,7 @@ def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> 
 
     `bounds`: the comparisons that are upper bounds, as pairs of configuration and baseline.
     """
-    lab, finding, distance = study.lab, effect.finding, 0.0
+    lab, distance = study.lab, 0.0
     assert lab is not None
     asked = lab.method.answer or (lab.factors[0].name if lab.factors else "")
     levels, others = (lab.setup(name).cell.levels for name in (finding.cell, finding.baseline))
@@ -111,32 +111,32 @@ def _rank(study: Study, bounds: Collection[tuple[str, str]], effect: Effect) -> 
     rank = _RANK[finding.conclusion]
     if rank == 0:
         distance = min(abs(math.log(end)) if 0 < end < math.inf else 0.0 for end in (finding.low, finding.high))
-    return about, _pair(effect) not in bounds, rank, -distance
+    return about, _pair(finding) not in bounds, rank, -distance
 
 
-def comparison(effect: Effect, metric_named: bool = False) -> AnswerPoint:
+def comparison(finding: Finding, metric_named: bool = False) -> AnswerPoint:
     """States the verdict of one comparison and the ratio with its confidence interval. Adds caveats, such as which data
     may be lost in a crash."""
     doubts = (
-        lab_answer.why_inconclusive(effect.finding),
-        *(lab_answer.emulated_too_slow(*one) for one in effect.too_slow),
-        *(f"{text}." for text in wording.texts(effect.losses)),
+        lab_answer.why_inconclusive(finding),
+        *(lab_answer.emulated_too_slow(*one) for one in finding.too_slow),
+        *(f"{text}." for text in wording.texts(finding.losses)),
     )
-    return AnswerPoint(lab_answer.comparison(effect, metric_named), doubt=" ".join(filter(None, doubts)))
+    return AnswerPoint(lab_answer.comparison(finding, metric_named), doubt=" ".join(filter(None, doubts)))
 
 
-def with_advice(effect: Effect) -> AnswerPoint:
+def with_advice(finding: Finding) -> AnswerPoint:
     """Describes a single comparison. If the comparison is inconclusive, adds advice on how to decide it."""
-    point, advice = comparison(effect), lab_answer.to_decide(effect.finding.advice)
+    point, advice = comparison(finding), lab_answer.to_decide(finding.advice)
     return replace(point, doubt=" ".join(filter(None, (point.doubt, advice))))
 
 
-def _advice_for(open_ones: Sequence[Effect]) -> str:
+def _advice_for(open_ones: Sequence[Finding]) -> str:
     """Returns advice on how to decide all these comparisons. The comparison that needs the most blocks determines the
     advice, because that many blocks are enough for all others. Blocks with failed trials get separate advice, because
     additional blocks do not replace them."""
     repeat = _repeat_failed(open_ones)
-    known = [(one.advice, one.detectable) for effect in open_ones if (one := effect.finding).advice]
+    known = [(one.advice, one.detectable) for one in open_ones if one.advice]
     known = [one for one in known if one[0].code != REPEAT_FAILED]
     if not known:
         return repeat
@@ -146,9 +146,9 @@ def _advice_for(open_ones: Sequence[Effect]) -> str:
     return " ".join(filter(None, (repeat, lab_answer.to_decide(most, purpose))))
 
 
-def _repeat_failed(open_ones: Sequence[Effect]) -> str:
+def _repeat_failed(open_ones: Sequence[Finding]) -> str:
     """Returns the advice for the comparison with the most failed blocks. Returns an empty text if no trial failed."""
-    known = [advice for effect in open_ones if (advice := effect.finding.advice) and advice.code == REPEAT_FAILED]
+    known = [one.advice for one in open_ones if one.advice and one.advice.code == REPEAT_FAILED]
     return lab_answer.to_decide(max(known, key=lambda one: int(one.values["blocks"]))) if known else ""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironbench.errors import InputError
 from ironbench.model.described import LEADING
+from ironbench.model.finding import Finding
 from ironbench.model.lab import Configuration
 from ironbench.model.record import Record, Status
 from ironbench.records.labs import LabDirectory
@@ -20,7 +21,7 @@ from ironbench.report.cell import ABSENT, Content, Row, TableCell, centre, sprea
 from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import difference_rows
-from ironbench.report.finding_tables import effect_table, metric_tables
+from ironbench.report.finding_tables import finding_table, metric_tables
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording.answers import compare_answer
@@ -36,7 +37,6 @@ from ironbench.words import counted
 if TYPE_CHECKING:
     # Imported only for type checks. Without these modules, a comparison of two labels starts faster.
     from ironbench.study.explain import Explanation
-    from ironbench.study.study import Effect
 
 _MAIN = (
     *("throughput", "failed_fraction", "response_time_mean_s", "response_time_p50_s", "response_time_p90_s"),
@@ -52,7 +52,7 @@ class NamedComparison:
 
     sides: tuple[NamedRecords, NamedRecords]
     store: Archive
-    pairs: tuple[Effect, ...]
+    pairs: tuple[Finding, ...]
     """The findings that compare the two sides. Empty unless both sides are configurations of one lab."""
     found: SystemComparison
 
@@ -132,7 +132,7 @@ def _require_one_work(name: str, records: Sequence[Record]) -> None:
         )
 
 
-def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
+def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Finding, ...]:
     """Returns the findings that compare two configurations of one lab. Returns () unless both sides are configurations
     of the same lab. Raises InputError if a side matches several configurations, or if both sides match the same
     configuration."""
@@ -146,7 +146,7 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Effect, ...]:
             )
     if a.cells == b.cells:
         raise InputError(b.word, f"is the same configuration as {a.word}", "give two different configurations")
-    from ironbench.study.effects import compare_cells
+    from ironbench.study.findings import compare_cells
 
     directory = LabDirectory(a.store.directory)
     look = max(1, len(directory.declared()))
@@ -173,7 +173,7 @@ def usable(word: str, records: Sequence[Record]) -> list[Record]:
 def page(
     found: SystemComparison,
     everything: bool = False,
-    pairs: Sequence[Effect] = (),
+    pairs: Sequence[Finding] = (),
     explained: Section | None = None,
 ) -> Page:
     """Returns the page.
@@ -182,12 +182,12 @@ def page(
     sides are configurations of one lab. `explained`: the section with the breakdown of the difference.
     """
     tables = presentation.comparison_tables(found)
-    deciding = [effect for effect in pairs if effect.finding.decides]
-    rest = [effect for effect in pairs if not effect.finding.decides]
+    deciding = [finding for finding in pairs if finding.decides]
+    rest = [finding for finding in pairs if not finding.decides]
     differing = Section("differences", "What differs", tables=_differences(found, everything))
     results = [Section("results", "Results", tables=tuple(tables))] if tables else [_peaks(found), _by_load(found)]
     parts = [
-        Section("findings", "Findings", tables=with_rows(effect_table(deciding)) if deciding else ()),
+        Section("findings", "Findings", tables=with_rows(finding_table(deciding)) if deciding else ()),
         Section("paired", "Paired by block", tables=tuple(metric_tables(rest)) if rest else ()),
         *results,
     ]
@@ -218,7 +218,7 @@ def _sides(found: SystemComparison) -> tuple[str, str]:
     return a, b
 
 
-def _answer(found: SystemComparison, deciding: Sequence[Effect], in_blocks: bool, presented: bool) -> Answer:
+def _answer(found: SystemComparison, deciding: Sequence[Finding], in_blocks: bool, presented: bool) -> Answer:
     """Returns the verdicts if a lab file declares the comparison. Otherwise, returns the reason why there is no
     verdict. For sides that are not configurations of one lab, also returns the ratio."""
     if deciding:
@@ -356,13 +356,13 @@ def _rows_by_load(found: SystemComparison) -> Iterator[Row]:
                 name = ""
 
 
-def _fields(found: SystemComparison, pairs: Sequence[Effect]) -> dict[str, Any]:
+def _fields(found: SystemComparison, pairs: Sequence[Finding]) -> dict[str, Any]:
     fields: dict[str, Any] = plain_value(found)
     for one, source in zip(fields["cells"], found.cells, strict=True):
         one["rows"] = [_row_fields(row) for row in source.rows]
     if found.peaks is not None:
         fields["peaks"]["rows"] = [_row_fields(row) for row in found.peaks.rows]
-    return {**fields, "findings": [plain_value(effect.finding) for effect in pairs]}
+    return {**fields, "findings": [plain_value(finding) for finding in pairs]}
 
 
 def _row_fields(row: ComparedMetric) -> dict[str, Any]:

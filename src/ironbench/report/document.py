@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ironbench.model.finding import Finding
 from ironbench.model.plan import AT_STAKE
 from ironbench.model.record import Record
 from ironbench.report import presentation, theme, wording
@@ -40,7 +41,7 @@ from ironbench.study.curve import Peak
 from ironbench.study.differences import UNKNOWN_MACHINE
 from ironbench.study.looks import at
 from ironbench.study.rate import Rate, starts_at_recorded_times
-from ironbench.study.study import Effect, Study, SubjectResults
+from ironbench.study.study import Study, SubjectResults
 from ironbench.study.subjects import counted_in
 from ironbench.study.timelines import SecondOfTrial, every_second
 from ironbench.trial.drive import checkpoints
@@ -120,7 +121,7 @@ def cards(study: Study) -> list[Card]:
     """Returns the page's cards. Runs have a card for each system. A lab has a card for each comparison, or no cards if
     there are more than `_MOST_CARDS` comparisons."""
     if study.lab:
-        return [_of_effect(one) for one in study.effects] if len(study.effects) <= _MOST_CARDS else []
+        return [_of_finding(one) for one in study.findings] if len(study.findings) <= _MOST_CARDS else []
     return [_of_part(part, place) for place, part in enumerate(study.parts)]
 
 
@@ -177,13 +178,12 @@ def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Conte
     return figure, f"{units}/s completed; {outcome}", rows
 
 
-def _of_effect(effect: Effect) -> Card:
-    finding = effect.finding
+def _of_finding(finding: Finding) -> Card:
     colour, mark = LOOKS[finding.conclusion]
     facts: tuple[tuple[str, Content], ...] = (
-        ("compared", wording.terms.configuration(effect.contrast.cell)),
-        ("baseline", wording.terms.configuration(effect.contrast.baseline)),
-        *([("with", wording.terms.configuration(effect.contrast.where))] if effect.contrast.where.values else []),
+        ("compared", wording.terms.configuration(finding.sides[0])),
+        ("baseline", wording.terms.configuration(finding.sides[1])),
+        *([("with", wording.terms.configuration(finding.where))] if finding.where.values else []),
         (f"{confidence(finding.confidence)} CI", interval_cell(finding)),
         *([("drift", wording.text(finding.changed))] if finding.changed else []),
         ("blocks", count(finding.blocks)),
@@ -293,11 +293,11 @@ def _power_note(study: Study) -> list[str]:
 
 def _confidence_note(study: Study) -> str:
     """Explains why confidence intervals have a level above 95%. Returns an empty text if none has such a level."""
-    effects = (*study.effects, *study.claimed)
-    levels = sorted({effect.finding.confidence for effect in effects if effect.finding.confidence > _USUAL + 1e-9})
+    findings = (*study.findings, *study.claimed)
+    levels = sorted({one.confidence for one in findings if one.confidence > _USUAL + 1e-9})
     if not levels:
         return ""
-    method, comparisons = study.lab.method if study.lab else None, len(effects)
+    method, comparisons = study.lab.method if study.lab else None, len(findings)
     looks = at(method, method.stages[-1].number).looks if method else 1
     return report_notes.wider_intervals(levels, _USUAL, looks, comparisons)
 

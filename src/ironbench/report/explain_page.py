@@ -51,7 +51,7 @@ that no verdict is possible."""
 def page(compared: NamedComparison, everything: bool = False) -> Page:
     """Returns the page. `everything`: whether to list all facts that differ, and not only the important ones."""
     found, one, study = compared.found, compared.explained(), _study(compared)
-    deciding = [effect for effect in compared.pairs if effect.finding.decides]
+    deciding = [finding for finding in compared.pairs if finding.decides]
     doubt = compare_answer.undeclared() if compared.pairs else compare_answer.not_interleaved()
     shown = {part.id: part for part in every_section(study)}
     if "time" in shown:  # the breakdown already contains the waterfall chart
@@ -130,7 +130,7 @@ def _result(one: Explanation) -> Measure:
 def _why_not_shown(compared: NamedComparison, one: Explanation) -> Note | None:
     """Returns the reason why the trials show no difference. Returns None if they show one. The rules are those of
     `ironbench compare`."""
-    deciding = [effect.finding for effect in compared.pairs if effect.finding.decides]
+    deciding = [finding for finding in compared.pairs if finding.decides]
     if deciding:
         first = deciding[0]
         is_open = first.conclusion is Conclusion.CANNOT_TELL

@@ -15,9 +15,7 @@ from ironbench.report.numbers import percent
 from ironbench.report.wording.answers.ratios import duration, has_interval, metric_words
 
 if TYPE_CHECKING:
-    from ironbench.study.factors import Contrast
     from ironbench.study.queries import ContraryQuery
-    from ironbench.study.study import Effect
 
 _FEW = 2
 """Up to this number of comparisons, each has a table of all metrics. More comparisons share one table, which shows only
@@ -63,17 +61,16 @@ def verdict(finding: Finding) -> str:
     return f"{finding.conclusion.word}{doubt}"
 
 
-def effect_table(effects: Sequence[Effect]) -> Table:
+def finding_table(findings: Sequence[Finding]) -> Table:
     """Returns a row for each finding that has a verdict."""
     head = ("comparison", "ratio", "CI", "verdict", "blocks", "min. detectable effect", "p")
     rows = []
-    for effect in effects:
-        finding = effect.finding
+    for finding in findings:
         known = (ratio_cell(finding), interval_cell(finding))
         figures = (*known, verdict(finding), _blocks(finding), detectable_cell(finding))
         rows.append(
             (
-                wording.terms.comparison(effect.contrast),
+                wording.terms.comparison(finding),
                 *figures,
                 ABSENT if finding.p is None else TableCell(finding.p, "p"),
             )
@@ -81,18 +78,21 @@ def effect_table(effects: Sequence[Effect]) -> Table:
     return Table(head, tuple(rows), numbers=True)
 
 
-def metric_tables(effects: Sequence[Effect]) -> list[tuple[str, Table]]:
+def metric_tables(findings: Sequence[Finding]) -> list[tuple[str, Table]]:
     """Returns tables of ratios that have no verdicts: for each comparison, a table with a row for each metric. If there
     are more than `_FEW` comparisons, there is only one table, with a row for each comparison."""
-    contrasts = list(dict.fromkeys(effect.contrast for effect in effects))
-    if len(contrasts) > _FEW:
-        return [("", _across(contrasts, effects))]
+    by_pair: dict[tuple[str, str], list[Finding]] = {}
+    for one in findings:
+        by_pair.setdefault((one.cell, one.baseline), []).append(one)
+    if len(by_pair) > _FEW:
+        return [("", _across(list(by_pair.values())))]
     head = ("metric", "ratio", "CI", "better", "blocks")
-    return [(wording.terms.comparison(one), Table(head, _metric_rows(one, effects), numbers=True)) for one in contrasts]
+    return [
+        (wording.terms.comparison(own[0]), Table(head, _metric_rows(own), numbers=True)) for own in by_pair.values()
+    ]
 
 
-def _metric_rows(contrast: Contrast, effects: Sequence[Effect]) -> tuple[Row, ...]:
-    findings = [effect.finding for effect in effects if effect.contrast == contrast]
+def _metric_rows(findings: Sequence[Finding]) -> tuple[Row, ...]:
     return tuple((metric_words(one.metric), *_ratio_cells(one), better(one.metric), _blocks(one)) for one in findings)
 
 
@@ -105,14 +105,14 @@ def _ratio_cells(one: Finding) -> tuple[TableCell, TableCell | Missing]:
     return TableCell(after - before, "points", note=f"{percent(before)} → {percent(after)}"), ABSENT
 
 
-def _across(contrasts: Sequence[Contrast], effects: Sequence[Effect]) -> Table:
-    there = {effect.finding.metric for effect in effects}
+def _across(comparisons: Sequence[Sequence[Finding]]) -> Table:
+    """Returns a row for each comparison. `comparisons`: the findings of each comparison."""
+    there = {one.metric for own in comparisons for one in own}
     metrics = [metric for metric in _ACROSS if metric in there][:_MOST_ACROSS]
-    by_place = {(effect.contrast, effect.finding.metric): effect.finding for effect in effects}
     rows = []
-    for contrast in contrasts:
-        findings = [by_place.get((contrast, metric)) for metric in metrics]
-        rows.append((wording.terms.comparison(contrast), *(_with_interval(one) if one else EMPTY for one in findings)))
+    for own in comparisons:
+        known = {one.metric: _with_interval(one) for one in own}
+        rows.append((wording.terms.comparison(own[0]), *(known.get(metric, EMPTY) for metric in metrics)))
     return Table(("comparison", *map(metric_words, metrics)), tuple(rows), numbers=True)
 
 
@@ -122,14 +122,13 @@ def _with_interval(one: Finding) -> TableCell:
     return TableCell(one.ratio, "ratio", one.low, one.high, one.confidence)
 
 
-def claimed_table(effects: Sequence[Effect]) -> Table:
+def claimed_table(findings: Sequence[Finding]) -> Table:
     """Returns a row for each finding that was computed only to judge a claim in the lab file."""
     head = ("comparison", "metric", "ratio", "CI", "verdict", "blocks")
     rows = []
-    for effect in effects:
-        finding = effect.finding
+    for finding in findings:
         figures = (ratio_cell(finding), interval_cell(finding), verdict(finding), _blocks(finding))
-        rows.append((wording.terms.comparison(effect.contrast), metric_words(finding.metric), *figures))
+        rows.append((wording.terms.comparison(finding), metric_words(finding.metric), *figures))
     return Table(head, tuple(rows), numbers=True)
 
 

@@ -85,7 +85,7 @@ def _stated(one: GatedComparison) -> list[str]:
     """States the size of a change and the decision. An inconclusive comparison is described by both ends of its
     confidence interval. Readers would take a single size for the result."""
     if one.outcome is not GateOutcome.INCONCLUSIVE:
-        return [gate_answer.size(one.effect.finding), _reason(one)]
+        return [gate_answer.size(one.finding), _reason(one)]
     inconclusive = one.outcome.value.lower()
     if one.why.code == "perhaps-slower":
         return [f"{inconclusive}: {gate_answer.between(one)}", _reason(one)]
@@ -100,7 +100,7 @@ def _caveats(gate: Gate) -> list[str]:
 
 def page(gate: Gate) -> Page:
     """Returns the page. Only HTML and pictures show the chart, because the table has the same rows."""
-    judged = replace(gate.study, effects=tuple(one.effect for one in gate.comparisons))
+    judged = replace(gate.study, findings=tuple(one.finding for one in gate.comparisons))
     charts = tuple(replace(one, depth=Depth.PAGE) for one in effect_charts(judged))
     changes = [(_name(one), words) for one in gate.comparisons for words in _changes(gate, one)]
     observed = (OBSERVED,) if gate.study.details.observed and changes else ()
@@ -177,23 +177,23 @@ def sentence(gate: Gate) -> str:
         ends.count(GateOutcome.INCONCLUSIVE),
         of_claims.count(GateOutcome.INCONCLUSIVE),
         gate.undecided,
-        any(one.outcome is GateOutcome.INCONCLUSIVE and one.effect.finding.unequal_losses for one in gate.comparisons),
+        any(one.outcome is GateOutcome.INCONCLUSIVE and one.finding.unequal_losses for one in gate.comparisons),
     )
 
 
 def _table(gate: Gate) -> Table:
     rows = []
     for one in gate.comparisons:
-        finding = one.effect.finding
+        finding = one.finding
         known = (ratio_cell(finding), interval_cell(finding), count(finding.blocks))
         figures = (metric_words(finding.metric), *known)
-        name = wording.terms.comparison(one.effect.contrast)
+        name = wording.terms.comparison(one.finding)
         rows.append((name, *figures, one.outcome.value))
     return Table(_HEAD, tuple(rows), numbers=True)
 
 
 def _name(one: GatedComparison) -> str:
-    return f"{wording.terms.comparison(one.effect.contrast)}, {metric_words(one.effect.finding.metric)}"
+    return f"{wording.terms.comparison(one.finding)}, {metric_words(one.finding.metric)}"
 
 
 def _claim(one: JudgedClaim) -> str:
@@ -222,7 +222,7 @@ def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
     their differences may be noise, because statement times come from few trials. In a lab with slices, they come from
     only one trial per configuration. New statements and changed plans are certain, so they are always included."""
     slower = one.outcome is GateOutcome.FAIL
-    found = causes(gate.study, one.effect.finding)
+    found = causes(gate.study, one.finding)
     return [cause for cause in found if slower or not isinstance(cause, SlowerStatement)]
 
 
@@ -235,19 +235,19 @@ def _cautions(gate: Gate) -> list[str]:
     study = gate.study
     # The study's warnings already include those of the lab's comparisons. Only the warnings of other comparisons are
     # missing.
-    others = (one.effect for one in gate.comparisons if one.effect not in study.effects)
-    findings = (known for effect in others for known in effect.finding.warnings)
+    others = (one.finding for one in gate.comparisons if one.finding not in study.findings)
+    warnings = (known for finding in others for known in finding.warnings)
     known = (
         *map(wording.text, (*study.warnings, *study.left_out)),
         *wording.texts(study.dropped),
-        *map(wording.text, findings),
+        *map(wording.text, warnings),
     )
     return list(dict.fromkeys(known))
 
 
 def _fields(one: GatedComparison) -> dict[str, Any]:
     found = one.slowdown
-    fields: dict[str, Any] = clean_document(plain_value(one.effect.finding))
+    fields: dict[str, Any] = clean_document(plain_value(one.finding))
     return {
         "outcome": one.verdict.value,
         "why": _reason(one),

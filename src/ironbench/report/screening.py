@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ironbench.model.finding import Conclusion
+from ironbench.model.finding import Conclusion, Finding
 from ironbench.report import wording
 from ironbench.report.cell import TableCell
 from ironbench.report.charts.base import Table
@@ -12,7 +12,7 @@ from ironbench.report.numbers import confidence
 from ironbench.report.page import AnswerPoint
 from ironbench.report.wording.answers import screening
 from ironbench.study.screen import Screen, ScreenedFactor
-from ironbench.study.study import Effect, Study
+from ironbench.study.study import Study
 
 EFFECT, NO_EFFECT = "effect detected", "no effect detected"
 
@@ -51,7 +51,7 @@ def points(study: Study, screen: Screen, compared: Sequence[AnswerPoint]) -> lis
         none = screening.no_effect(screen.metric, len(screen.factors), _detectable(screen.factors))
         return [AnswerPoint(none), AnswerPoint(_supported([], study)), *_interaction(screen)]
     points = [*compared]
-    if study.complete and any(effect.finding.blocks for effect in study.effects):
+    if study.complete and any(finding.blocks for finding in study.findings):
         points.append(AnswerPoint(_supported(_faster(study, screen), study)))
     if study.complete:
         points += [AnswerPoint(text) for text in _not_confirmed(study, screen)]
@@ -69,23 +69,23 @@ def _faster(study: Study, screen: Screen) -> list[str]:
     blocks. A configuration is left out if the screening experiment found it slower."""
     alone = {f"{one.name}={level}" for one in screen.matter for level in (*one.between, one.last)}
     alone -= {f"{one.name}={one.last}" for one in screen.matter if not one.differs_from_baseline}
-    return [one.finding.cell for one in study.ended(Conclusion.FASTER) if one.finding.cell in alone]
+    return [one.cell for one in study.ended(Conclusion.FASTER) if one.cell in alone]
 
 
 def _supported(cells: Sequence[str], study: Study) -> str:
-    losses = [one for effect in study.effects if effect.finding.cell in cells for one in effect.losses]
+    losses = [one for finding in study.findings if finding.cell in cells for one in finding.losses]
     return screening.supported(cells, wording.texts(losses))
 
 
 def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
     """Yields a sentence for each detected effect that the confirmation blocks contradict or do not confirm."""
-    by_cell: dict[str, Effect] = {effect.finding.cell: effect for effect in study.effects}
+    by_cell: dict[str, Finding] = {finding.cell: finding for finding in study.findings}
     for one in screen.matter:
-        if (effect := by_cell.get(f"{one.name}={one.last}")) is None:
+        if (finding := by_cell.get(f"{one.name}={one.last}")) is None:
             continue
-        if effect.finding.conclusion is (Conclusion.SLOWER if one.differs_from_baseline else Conclusion.FASTER):
+        if finding.conclusion is (Conclusion.SLOWER if one.differs_from_baseline else Conclusion.FASTER):
             yield screening.contradicted(one.name, one.better)
-        elif effect.finding.conclusion in (Conclusion.CANNOT_TELL, Conclusion.EQUIVALENT):
+        elif finding.conclusion in (Conclusion.CANNOT_TELL, Conclusion.EQUIVALENT):
             yield screening.not_confirmed(one.name, one.first, one.last, screen.metric, one.ratio, one.low, one.high)
 
 

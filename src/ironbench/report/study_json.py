@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ironbench.model.finding import Finding
 from ironbench.model.lab import Lab
 from ironbench.model.record import Record
 from ironbench.report import wording
@@ -13,7 +14,7 @@ from ironbench.report.answer import answer
 from ironbench.report.as_json import encoded, plain_value, run_fields
 from ironbench.report.reproduce import run_command
 from ironbench.study.claims import JudgedClaim
-from ironbench.study.study import Effect, Study, SubjectResults
+from ironbench.study.study import Study, SubjectResults
 
 if TYPE_CHECKING:
     from ironbench.records import Store
@@ -40,7 +41,7 @@ def document(study: Study) -> dict[str, Any]:
     lab = study.lab
     head = {"name": lab.name, "series": lab.series, "question": lab.question, **head}
     head |= {"metric": study.metric, "complete": study.complete}
-    rest = {name: value for name, value in fields.items() if name not in ("effects", "others")}
+    rest = {name: value for name, value in fields.items() if name not in ("findings", "others")}
     return {**head, **rest, **_lab(study, lab, fields)}
 
 
@@ -59,10 +60,11 @@ def _standing(part: SubjectResults) -> dict[str, Any] | None:
 def _lab(study: Study, lab: Lab, fields: dict[str, Any]) -> dict[str, Any]:
     """Returns the fields that only labs have. Also returns fields that replace the study's fields of the same name."""
     return {
-        "findings": [_finding(effect) for effect in (*study.effects, *study.others)],
+        "findings": [_finding(effect) for effect in (*study.findings, *study.others)],
+        "claimed": list(map(_finding, study.claimed)),
         "claims": _claims(study.claims),
         "earlier": [
-            {"round": one.number, "findings": list(map(_finding, one.effects)), "claims": _claims(one.claims)}
+            {"round": one.number, "findings": list(map(_finding, one.findings)), "claims": _claims(one.claims)}
             for one in study.earlier
         ],
         "cells": [
@@ -98,5 +100,5 @@ def _claims(judgements: Sequence[JudgedClaim]) -> list[dict[str, str]]:
     ]
 
 
-def _finding(effect: Effect) -> dict[str, Any]:
-    return {**plain_value(effect.finding), "name": effect.contrast.name}
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {**plain_value(finding), "name": finding.name}

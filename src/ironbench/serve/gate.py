@@ -23,10 +23,10 @@ def judged(study: Study, margin: float | None = None, undecided: str = "fail") -
     None, the equivalence margin of the lab is used."""
     from ironbench.study.gate import gate
 
-    effects = [*study.effects, *study.claimed]
-    if study.lab is None or not effects:
+    findings = [*study.findings, *study.claimed]
+    if study.lab is None or not findings:
         return None
-    return gate(study, effects, study.lab.method.margin if margin is None else margin, undecided)
+    return gate(study, findings, study.lab.method.margin if margin is None else margin, undecided)
 
 
 def summary(study: Study) -> dict[str, Any] | None:

@@ -141,15 +141,15 @@ def _needs(study: Any, stage: int) -> Table | None:
     rest = f"the interim analysis after block {max(of_look) + 1}" if study.missing and of_look else "nothing: decided"
     rows = tuple(
         (
-            wording.terms.comparison(effect.contrast),
-            count(effect.finding.blocks),
-            ratio_cell(effect.finding),
-            interval_cell(effect.finding),
-            verdict(effect.finding),
-            wording.text(needed) if (needed := effect.finding.advice or effect.finding.barred) else rest,
+            wording.terms.comparison(finding),
+            count(finding.blocks),
+            ratio_cell(finding),
+            interval_cell(finding),
+            verdict(finding),
+            wording.text(needed) if (needed := finding.advice or finding.barred) else rest,
         )
-        for effect in study.effects
-        if effect.finding.ratios
+        for finding in study.findings
+        if finding.ratios
     )
     return Table(("comparison", "blocks", "ratio", "CI", "so far", "still needed"), rows) if rows else None
 
@@ -157,7 +157,6 @@ def _needs(study: Any, stage: int) -> Table | None:
 def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | None:
     """Returns a chart of the confidence intervals after each block. `known_steps`: a cache of the findings by block."""
     from ironbench.report.charts.narrowing import narrowing
-    from ironbench.study.factors import contrasts
     from ironbench.study.findings import declared, findings
 
     stages = list(accumulate(stage.blocks for stage in lab.method.stages))
@@ -174,8 +173,7 @@ def _chart(lab: Lab, records: Sequence[Record], known_steps: Steps) -> Chart | N
             known = steps.get((one.cell, one.baseline))
             if known is not None and one.ratios and (not known or one.blocks > known[-1].blocks):
                 known.append(one)
-    names = contrasts(lab, wanted)
-    return narrowing({wording.terms.comparison(names[pair]): found for pair, found in steps.items() if found}, stages)
+    return narrowing({wording.terms.comparison(found[0]): found for found in steps.values() if found}, stages)
 
 
 def _strip(name: str, lab: Lab, records: Sequence[Record]) -> str:

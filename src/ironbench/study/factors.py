@@ -102,39 +102,25 @@ def _fours(lab: Lab) -> Iterator[tuple[dict[str, str], tuple[str, str, str, str]
                 yield {one.name: a, other.name: b}, (both, first_alone, other_alone, neither)
 
 
-@dataclass(frozen=True, slots=True)
-class Contrast:
-    """A comparison expressed by factor values, for example `log=memory` with `log=disk`, at `clients=8`."""
-
-    cell: Configuration
-    baseline: Configuration
-    where: Configuration = NOTHING_ELSE
-    """Factors that have the same value on both sides, but vary in the lab. At other values of these factors, the ratio
-    may be different."""
-
-    @property
-    def name(self) -> str:
-        """Name of the comparison in one line."""
-        at = f", at {self.where.name}" if self.where.values else ""
-        return f"{self.cell.marked} over {self.baseline.marked}{at}"
-
-
-def contrasts(lab: Lab, comparisons: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Contrast]:
-    """Names each comparison by the factor values that differ. Configurations that have names in the lab file keep these
-    names."""
+def named_sides(
+    lab: Lab, comparisons: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[Configuration, Configuration, Configuration]]:
+    """Names the sides of each comparison by the factor values that differ, for example `log=memory` and `log=disk`. The
+    third name consists of the values that both sides have in common, for example `clients=8`. Only factors that vary in
+    the lab are included. Configurations that have names in the lab file keep these names."""
     measured = {value for setup in lab.all_setups for value in setup.cell.levels.items()}
     levels = Counter(factor for factor, _ in measured)
-    named: dict[tuple[str, str], Contrast] = {}
+    named: dict[tuple[str, str], tuple[Configuration, Configuration, Configuration]] = {}
     for pair in comparisons:
-        sides = [lab.configuration(name) for name in pair]
+        sides = lab.configuration(pair[0]), lab.configuration(pair[1])
         cell, baseline = ({factor.name: level for factor, level in side.values} for side in sides)
         apart = [factor for factor in cell if cell[factor] != baseline.get(factor)]
         if apart and cell.keys() == baseline.keys():
             shared = {factor: level for factor, level in cell.items() if levels[factor] > 1 and factor not in apart}
-            sides = [lab.made_of({factor: side[factor] for factor in apart}) for side in (cell, baseline)]
-            named[pair] = Contrast(sides[0], sides[1], lab.made_of(shared))
+            own, other = (lab.made_of({factor: side[factor] for factor in apart}) for side in (cell, baseline))
+            named[pair] = own, other, lab.made_of(shared)
         else:
-            named[pair] = Contrast(sides[0], sides[1])
+            named[pair] = *sides, NOTHING_ELSE
     return named
 
 

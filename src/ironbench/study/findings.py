@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
 
-from ironbench.catalogue import base_name, better, metrics
-from ironbench.model.finding import Finding, Noise
+from ironbench.catalogue import base_name, metrics
+from ironbench.model.finding import REPEAT_FAILED, Conclusion, Finding, Noise
 from ironbench.model.lab import Configuration, Lab, Method
 from ironbench.model.note import Note, note
-from ironbench.model.record import Record, Status, machine_of
+from ironbench.model.record import CAN_LOSE_DATA, EMULATION_LIMIT, Record, Status, machine_of
 from ironbench.model.sample import lacking, resolution, sampled, unresolved
 from ironbench.model.system import Setup
 from ironbench.records.progress import Place, by_place, first_usable, given_up_on, missing
@@ -20,10 +23,11 @@ from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL, corrected, divisor
 from ironbench.stats.ratio import paired
 from ironbench.study.comparability import flagged, not_paired, too_few_workers, work_apart
 from ironbench.study.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
+from ironbench.study.factors import named_sides
 from ironbench.study.looks import InterimAnalysis, at
 from ironbench.study.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
-from ironbench.study.subjects import counted_in
-from ironbench.study.verdict import ALONE, Comparison, Holm, drift_warnings, finding, ratio_change
+from ironbench.study.subjects import counted_in, needs_mark
+from ironbench.study.verdict import Holm, drift_warnings, judged, of_blocks, ratio_change
 
 Attempts = Mapping[tuple[str, int], Sequence[Record]]
 """For each pair (configuration, block), its records in the analysed stages, in order of attempts."""
@@ -49,40 +53,57 @@ def findings(
     place = at(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
     left = {(trial.cell.name, trial.block) for trial in missing(lab.trials, records)}
-    family = [_compared(lab, *one, seen, *_awaited(one[:2], lab, place, left)) for one in declared(lab)]
-    results = _judged(family, lab, look)
-    done = {(one.cell.name, one.baseline.name, one.metric) for one in family}
+    family = declared(lab)
+    compared = partial(_compared, lab, seen, _facts_of_pairs(lab, seen, [one[:2] for one in family]))
+    results = _judged([compared(*one, awaited=_awaited(one[:2], lab, place, left)) for one in family], lab, look)
     for cell, baseline in _measurable_comparisons(lab):
         for metric in others if others is not None else _directed(cell, baseline, seen):
-            if (cell, baseline, metric) not in done:
-                one = _compared(lab, cell, baseline, metric, seen)
-                if one.pairs:
-                    result = _finding(one, lab, look, decides=False)
-                    results.append(replace(result, shares=_shares(one)))
-    if others is None:
-        results += _at_the_same_load(lab, seen, look)
-    return tuple(results)
-
-
-def _shares(one: Comparison) -> tuple[float, float] | None:
-    base, value = (statistics.median(pair[side] for pair in one.pairs) for side in (2, 1))
-    return (base, value) if without_ratio(one.metric, base, value) else None
+            if (cell, baseline, metric) not in family and (one := compared(cell, baseline, metric)).ratios:
+                results.append(judged(one, lab.method, look))
+    # Response times at percentages of the baseline's peak throughput also have no verdicts, so Holm's correction does
+    # not count them.
+    for cell, baseline in lab.rated_comparisons if others is None else ():
+        for metric in PERCENTILES:
+            if (one := compared(cell, baseline, metric)).ratios:
+                results.append(judged(one, method_of(lab, cell), look))
+    order = {pair: place for place, pair in enumerate(lab.comparisons)}
+    return tuple(sorted(results, key=lambda one: (not one.decides, order.get((one.cell, one.baseline), len(order)))))
 
 
 PERCENTILES = tuple(f"response_time_{part}_s" for part in ("p50", "p90", "p95", "p99", "p999"))
 """Percentiles that are compared between fixed-rate configurations."""
 
 
-def _at_the_same_load(lab: Lab, seen: Attempts, look: int) -> Iterator[Finding]:
-    """Compares response times at percentages of the baseline's peak throughput.
-
-    These findings have no verdicts, so Holm's correction does not count them.
-    """
-    for cell, baseline in lab.rated_comparisons:
-        for metric in PERCENTILES:
-            one = _compared(lab, cell, baseline, metric, seen)
-            if one.pairs:
-                yield _finding(one, lab, look, decides=False)
+def _facts_of_pairs(
+    lab: Lab, seen: Attempts, pairs: Iterable[tuple[str, str]]
+) -> dict[tuple[str, str], dict[str, Any]]:
+    """Returns, for each pair of configurations, those fields of its findings that do not depend on the metric."""
+    settled: dict[str, list[Record]] = {}
+    for (name, _), attempts in seen.items():
+        settled.setdefault(name, []).append(first_usable(attempts) or attempts[-1])
+    every = list(dict.fromkeys((*pairs, *_measurable_comparisons(lab), *lab.rated_comparisons)))
+    facts = {}
+    for pair, (*names, where) in named_sides(lab, every).items():
+        trials = [settled.get(name, []) for name in pair]
+        sides = tuple(
+            replace(side, emulated=needs_mark(side.name, own)) for side, own in zip(names, trials, strict=True)
+        )
+        lost = [
+            dict.fromkeys(one for record in own for one in record.warnings if one.code == CAN_LOSE_DATA)
+            for own in trials
+        ]
+        slow = [
+            (side, sum(any(one.code == EMULATION_LIMIT for one in record.warnings) for record in used), len(used))
+            for side, own in zip(sides, trials, strict=True)
+            for used in [[record for record in own if record.status.comparable]]
+        ]
+        facts[pair] = {
+            "sides": sides,
+            "where": where,
+            "losses": tuple(one for mine, others in (lost, lost[::-1]) for one in mine if one not in others),
+            "slow_emulation": tuple(one for one in slow if one[1]),
+        }
+    return facts
 
 
 def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
@@ -102,22 +123,57 @@ def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
     return tuple(family)
 
 
+def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Finding, ...]:
+    """Returns the findings that compare configuration `b` with baseline `a`. The lab may declare the pair in the
+    opposite direction. The lab's metric is first. If no comparison or claim of the lab declares the pair, the user
+    chose it after seeing the data, so its findings have no verdict.
+    """
+    pair, other = (b, a), (a, b)
+    # If a comparison is inverted, its interval is inverted and its p value stays the same. Holm's correction is
+    # therefore unchanged.
+    turned = tuple(pair if one == other else one for one in lab.comparisons)
+    claims = tuple(
+        replace(claim, cells=pair if {one, two} == {a, b} else (one, two))
+        for claim in lab.claims
+        for one, two in itertools.pairwise(claim.cells)
+    )
+    family = replace(lab, comparisons=turned, claims=claims)
+    results = [one for one in findings(records, family, look) if (one.cell, one.baseline) == pair]
+    if pair not in turned:
+        claimed = {one.metric for one in results}
+        undeclared = replace(lab, comparisons=(pair,), claims=())
+        results += [
+            replace(one, decides=False, conclusion=Conclusion.CANNOT_TELL, p=None, advice=None)
+            for one in findings(records, undeclared, look)
+            if one.metric not in claimed
+        ]
+    return tuple(sorted(results, key=lambda finding: finding.metric != lab.method.metric))
+
+
 def _measurable_comparisons(lab: Lab) -> tuple[tuple[str, str], ...]:
     missing = {setup.cell.name for setup in lab.setups if setup.skipped}
     return tuple(pair for pair in lab.comparisons if not missing & set(pair))
 
 
-def _judged(family: Sequence[Comparison], lab: Lab, look: int) -> list[Finding]:
-    """Computes the findings with Holm's correction over all comparisons. The correction is separate for tests of a
+def _judged(family: Sequence[Finding], lab: Lab, look: int) -> list[Finding]:
+    """Adds the verdicts, with Holm's correction over all comparisons. The correction is separate for tests of a
     difference and tests of equivalence, and divides the alpha that this interim analysis may spend."""
-    places = [at(method_of(lab, one.cell.name), look) for one in family]
-    results = [paired(one.ratios, resolution(one.metric)) if len(one.pairs) >= LEAST_BLOCKS else None for one in family]
+    methods = [method_of(lab, one.cell) for one in family]
+    places = [at(method, look) for method in methods]
+    ratios = [[ratio for _, ratio in one.ratios] for one in family]
+    results = [
+        paired(own, resolution(one.metric)) if len(own) >= LEAST_BLOCKS else None
+        for own, one in zip(ratios, family, strict=True)
+    ]
     differ = [result.p_equal() if result else 1.0 for result in results]
     alike = [result.p_apart(lab.method.margin) if result else 1.0 for result in results]
     by_differ = divisors(differ, lambda one, divisor: places[one].level(LEVEL / divisor, 2))
     by_alike = divisors(alike, lambda one, divisor: places[one].level(LEVEL / divisor, 1))
-    rows = zip(family, by_differ, by_alike, corrected(differ), strict=True)
-    return [_finding(one, lab, look, Holm(comparisons, equivalences, p)) for one, comparisons, equivalences, p in rows]
+    corrections = map(Holm, by_differ, by_alike, corrected(differ))
+    return [
+        judged(one, method, look, holm, ratio_change(own))
+        for one, method, own, holm in zip(family, methods, ratios, corrections, strict=True)
+    ]
 
 
 def method_of(lab: Lab, cell: str) -> Method:
@@ -129,24 +185,6 @@ def method_of(lab: Lab, cell: str) -> Method:
     blocks = Counter(trial.stage for trial in lab.trials if trial.cell.name == cell)
     own = tuple(replace(stage, blocks=blocks[stage.number]) for stage in lab.method.stages if blocks[stage.number])
     return replace(lab.method, stages=own or lab.method.stages, dropped=())
-
-
-def _finding(one: Comparison, lab: Lab, look: int, holm: Holm = ALONE, decides: bool = True) -> Finding:
-    a, b = one.trials
-    warnings = [*flagged((*a, *b)), *_unintended(one.metric, lab, a, b)]
-    if decides:
-        warnings += drift_warnings(one.metric, one.pairs, (*a, *b))
-    if decides and one.unmeasured:  # the declared analysis is for complete stages, so missing blocks are noted
-        blocks = {"complete": len(one.pairs), "planned": one.planned, "missing": one.unmeasured}
-        warnings.append(note("blocks-missing", **blocks))
-    suspect = any(record.status is Status.SUSPECT for record in (*a, *b))
-    comparison = replace(
-        one,
-        warnings=tuple(warnings),
-        barred=note("suspect-cpu") if suspect and "cpu" in one.metric else None,
-        change=ratio_change(one.pairs) if decides else None,
-    )
-    return finding(comparison, method_of(lab, one.cell.name), look, holm, decides)
 
 
 def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collection[Place]) -> tuple[int, int]:
@@ -161,10 +199,17 @@ def _awaited(pair: Sequence[str], lab: Lab, place: InterimAnalysis, left: Collec
 
 
 def _compared(
-    lab: Lab, cell: str, baseline: str, metric: str, seen: Attempts, unmeasured: int = 0, planned: int = 0
-) -> Comparison:
+    lab: Lab,
+    seen: Attempts,
+    facts: Mapping[tuple[str, str], Mapping[str, Any]],
+    cell: str,
+    baseline: str,
+    metric: str,
+    awaited: tuple[int, int] | None = None,
+) -> Finding:
     """Pairs the trials of both configurations block by block. A block in which either configuration has no comparable
-    trial is dropped."""
+    trial is dropped. `facts`: the result of `_facts_of_pairs`. `awaited`: for a comparison that gets a verdict, the
+    result of `_awaited`."""
     configurations = lab.configuration(cell), lab.configuration(baseline)
     pairs: list[tuple[int, float, float]] = []
     dropped: list[Note] = []
@@ -190,17 +235,37 @@ def _compared(
         pairs.append((block, a.metrics[metric], b.metrics[metric]))
         sides[0].append(a)
         sides[1].append(b)
-    return Comparison(
+    every, decides = (*sides[0], *sides[1]), awaited is not None
+    warnings = [*flagged(every), *_unintended(metric, lab, *sides)]
+    suspect = any(record.status is Status.SUSPECT for record in every)
+    barred, advice, shares = note("suspect-cpu") if suspect and "cpu" in metric else None, None, None
+    if awaited is not None:
+        warnings += drift_warnings(metric, pairs, every)
+        missing, planned = awaited
+        if missing:  # the declared analysis is for complete stages, so missing blocks are noted
+            warnings.append(note("blocks-missing", complete=len(pairs), planned=planned, missing=missing))
+        unequal = lost[0] != lost[1]
+        if failed and not barred and (unequal or len(pairs) < LEAST_BLOCKS):
+            advice = note(REPEAT_FAILED, blocks=failed)
+        if unequal and not barred:
+            losing = tuple((one, blocks) for one, blocks in zip(configurations, lost, strict=True) if blocks)
+            barred = note("unequal-losses", lost=losing)
+    elif pairs:
+        base, value = (statistics.median(pair[side] for pair in pairs) for side in (2, 1))
+        shares = (base, value) if without_ratio(metric, base, value) else None
+    return of_blocks(
         metric,
-        better(metric),
-        *configurations,
-        tuple(pairs),
+        cell,
+        baseline,
+        pairs,
+        decides=decides,
+        warnings=tuple(warnings),
         dropped=tuple(dropped),
         lost=(lost[0], lost[1]),
-        failed=failed,
-        trials=(tuple(sides[0]), tuple(sides[1])),
-        unmeasured=unmeasured,
-        planned=planned,
+        barred=barred,
+        advice=advice,
+        shares=shares,
+        **facts[cell, baseline],
     )
 
 

@@ -43,7 +43,7 @@ from ironbench.study.looks import at, earlier
 
 if TYPE_CHECKING:
     from ironbench.study.claims import JudgedClaim
-    from ironbench.study.study import Effect, Study
+    from ironbench.study.study import Study
 
 POLICIES = ("fail", "pass")
 """Policies for an inconclusive gate: it fails or it passes."""
@@ -118,7 +118,7 @@ class Slowdown:
 class GatedComparison:
     """A comparison judged by a gate."""
 
-    effect: Effect
+    finding: Finding
     """The comparison, with the gate's confidence interval."""
     verdict: GateVerdict
     why: Note
@@ -186,32 +186,32 @@ class Gate:
     def stops(self, one: GatedComparison) -> bool:
         """Returns whether this comparison is sufficient to fail the gate."""
         if one.verdict is GateVerdict.CANNOT_TELL:
-            return self.undecided == "fail" or one.effect.finding.unequal_losses
+            return self.undecided == "fail" or one.finding.unequal_losses
         return one.verdict is GateVerdict.SLOWER
 
 
-def gate(study: Study, effects: Sequence[Effect], margin: float, undecided: str) -> Gate:
-    """Judges a lab. `effects`: at least one comparison with a verdict.
+def gate(study: Study, findings: Sequence[Finding], margin: float, undecided: str) -> Gate:
+    """Judges a lab. `findings`: at least one comparison with a verdict.
 
     If there are other comparisons, comparisons of metrics without a better direction are left out.
     """
-    judged = [one for one in effects if has_better(one.finding.metric)] or effects
+    judged = [one for one in findings if has_better(one.metric)] or findings
     return Gate(study, margin, tuple(_over_rounds(one, study, margin) for one in judged), undecided)
 
 
-def _over_rounds(effect: Effect, study: Study, margin: float) -> GatedComparison:
+def _over_rounds(finding: Finding, study: Study, margin: float) -> GatedComparison:
     lab = study.lab
     if lab is None:
-        return gated(effect, margin, missing=study.missing)
-    found = gated(effect, margin, levels(lab, effect.finding, study.look), study.missing)
+        return gated(finding, margin, missing=study.missing)
+    found = gated(finding, margin, levels(lab, finding, study.look), study.missing)
     if found.verdict is GateVerdict.SLOWER:
         return found
     for before, look in zip(study.earlier, earlier(lab.method, study.look), strict=False):
-        for one in before.effects:
-            asked = _turned_as(one.finding, effect.finding)
+        for one in before.findings:
+            asked = _turned_as(one, finding)
             if asked is None:
                 continue
-            then = gated(replace(effect, finding=asked), margin, levels(lab, asked, look))
+            then = gated(asked, margin, levels(lab, asked, look))
             if then.verdict is GateVerdict.SLOWER:
                 why = note("slower-in-earlier-round", round=before.number, why=then.why)
                 return replace(found, verdict=GateVerdict.SLOWER, why=why, slowdown=then.slowdown)
@@ -236,6 +236,7 @@ def _turned_as(one: Finding, asked: Finding) -> Finding | None:
         one,
         cell=one.baseline,
         baseline=one.cell,
+        sides=(one.sides[1], one.sides[0]),
         ratios=tuple((block, 1 / ratio) for block, ratio in one.ratios),
         ratio=1 / one.ratio,
         ends=(1 / one.ends[0], 1 / one.ends[1]) if one.ends else None,
@@ -243,12 +244,9 @@ def _turned_as(one: Finding, asked: Finding) -> Finding | None:
     )
 
 
-def gated(effect: Effect, margin: float, at: GateLevels = GateLevels(), missing: int = 0) -> GatedComparison:
+def gated(finding: Finding, margin: float, at: GateLevels = GateLevels(), missing: int = 0) -> GatedComparison:
     """Judges one comparison. `missing`: number of planned trials that have not run yet."""
-    finding, ratios = (
-        effect.finding,
-        paired([ratio for _, ratio in effect.finding.ratios] or [1.0], resolution(effect.finding.metric)),
-    )
+    ratios = paired([ratio for _, ratio in finding.ratios] or [1.0], resolution(finding.metric))
     low, high = ratios.interval(at.slower)
     ends = [_slower(finding.metric, end) for end in (low, high)]
     bounds = [_slower(finding.metric, end) for end in ratios.interval(2 * at.not_slower)]
@@ -256,7 +254,7 @@ def gated(effect: Effect, margin: float, at: GateLevels = GateLevels(), missing:
     if at.slower > 0 and finding.ratios:
         finding = replace(finding, low=low, high=high, confidence=1 - at.slower)
     verdict, why = _judged(finding, found, margin, missing)
-    return GatedComparison(replace(effect, finding=finding), verdict, why, found)
+    return GatedComparison(finding, verdict, why, found)
 
 
 def _judged(finding: Finding, found: Slowdown, margin: float, missing: int) -> tuple[GateVerdict, Note]:

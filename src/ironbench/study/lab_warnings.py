@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
+from ironbench.model.finding import Finding
 from ironbench.model.lab import Configuration, Lab
 from ironbench.model.note import FLAGGED, Note, note
 from ironbench.model.record import (
@@ -18,28 +19,27 @@ from ironbench.model.sample import too_few
 from ironbench.study.archive import Archive
 from ironbench.study.ceiling import Baseline
 from ironbench.study.device_io import stored_on
-from ironbench.study.factors import Contrast
-from ironbench.study.study import CellResults, Effect
+from ironbench.study.study import CellResults
 from ironbench.study.subjects import (
     counted_in,
 )
 
-_Subject = TypeVar("_Subject", Configuration, Contrast)
+_Subject = TypeVar("_Subject", Configuration, Finding)
 
 
 def lab_warnings(
     lab: Lab,
     settled: Sequence[Record],
     cells: Sequence[CellResults],
-    effects: Sequence[Effect],
+    findings: Sequence[Finding],
     baselines: Mapping[str, Baseline],
     archive: Archive,
 ) -> tuple[Note, ...]:
-    """Returns the notes on a lab's results, in the order of the report. `effects`: the comparisons with verdicts."""
+    """Returns the notes on a lab's results, in the order of the report. `findings`: the comparisons with verdicts."""
     return (
         *_of_order(lab),
         *_of_duet(settled),
-        *_of_findings(effects),
+        *_of_findings(findings),
         *_of_times(cells),
         *_of_reads(cells, baselines, archive),
         *_of_percentiles(settled),
@@ -67,20 +67,20 @@ def _of_order(lab: Lab) -> tuple[Note, ...]:
     return (note("fixed-order", method=DUET if lab.method.duet else by_slices),)
 
 
-def _of_findings(effects: Sequence[Effect]) -> tuple[Note, ...]:
+def _of_findings(findings: Sequence[Finding]) -> tuple[Note, ...]:
     """Returns the notes of comparisons with verdicts, without duplicates and with the affected comparisons. Notes on
     flagged trials are excluded, because a separate note covers the flagged trials of all comparisons.
     """
-    every = [(effect.contrast, one) for effect in effects for one in effect.finding.warnings if one.code != FLAGGED]
+    every = [(finding, one) for finding in findings for one in finding.warnings if one.code != FLAGGED]
     return tuple(
-        one if len(known) == len(effects) else _of_comparisons(known, one) for one, known in _by_note(every).items()
+        one if len(known) == len(findings) else _of_comparisons(known, one) for one, known in _by_note(every).items()
     )
 
 
-def _of_comparisons(compared: Sequence[Contrast], one: Note) -> Note:
+def _of_comparisons(compared: Sequence[Finding], one: Note) -> Note:
     """Adds the affected comparisons to a note. `comparisons` contains each name as separate parts. A joined name could
     not be split again, because names in the lab file may contain the words with which the parts are joined."""
-    parts = tuple((known.cell, known.baseline, known.where) for known in compared)
+    parts = tuple((*known.sides, known.where) for known in compared)
     return note("of-subjects", subjects=tuple(known.name for known in compared), comparisons=parts, note=one)
 
 

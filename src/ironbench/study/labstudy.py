@@ -27,7 +27,6 @@ from ironbench.study.comparability import disturbances, left_out, trial_warnings
 from ironbench.study.curve import MOST_POOLED, metrics_of
 from ironbench.study.details import details
 from ironbench.study.differences import chosen, completed, differences, facts, shared
-from ironbench.study.effects import effects_of
 from ironbench.study.explain import Explanation, explain, observed_of
 from ironbench.study.factors import interactions, levels
 from ironbench.study.findings import findings, highest_floor
@@ -37,7 +36,7 @@ from ironbench.study.looks import at, earlier
 from ironbench.study.same_load import fell_behind, same_loads, too_little_time
 from ironbench.study.screen import of_confirmation, screen
 from ironbench.study.shares import compared_blocks
-from ironbench.study.study import CellResults, Effect, Round, Study, script_texts
+from ironbench.study.study import CellResults, Round, Study, script_texts
 from ironbench.study.subjects import (
     machine_cores,
     usable_cores,
@@ -86,9 +85,7 @@ def lab_study(
         [facts(cell.usable[0], archive) if cell.usable else None for cell in cells],
         [chosen(cell.setup.system, cell.setup.cell.load) for cell in cells],
     )
-    deciding = [finding for finding in results if finding.decides or finding.cell not in at_rates]
-    effects = effects_of(lab, deciding, settled)
-    own = [effect for effect in effects if effect.finding.decides and _is_main(effect.finding, lab)]
+    own = [finding for finding in results if finding.decides and _is_main(finding, lab)]
     usable, observed = [cell for cell in cells if cell.usable], _observed(records)
     by_cell = {cell.name: flat for cell, flat in zip(cells, known, strict=True) if cell.usable}
     baselines = {cell.name: baseline_of(cell.time, cell.usable) for cell in usable}
@@ -96,9 +93,9 @@ def lab_study(
         lab=lab,
         work=work_names(setup.choice for setup in measured),
         cells=cells,
-        effects=tuple(own),
-        claimed=tuple(effect for effect in effects if effect.finding.decides and effect not in own),
-        others=tuple(effect for effect in effects if not effect.finding.decides),
+        findings=tuple(own),
+        claimed=tuple(finding for finding in results if finding.decides and not _is_main(finding, lab)),
+        others=tuple(finding for finding in results if not finding.decides and finding.cell not in at_rates),
         interactions=interactions(lab, settled),
         same_loads=same_loads(lab, results, of_its_round, archive),
         claims=_judgements(lab, results, of_its_round, stage),
@@ -106,9 +103,9 @@ def lab_study(
         look=stage,
         earlier=_earlier(lab, records, settled, stage),
         growths=growths(lab, [(cell.setup, cell.usable) for cell in cells], archive),
-        ceilings=tuple(ceilings([effect.finding for effect in own], lab, baselines, by_cell)),
+        ceilings=tuple(ceilings(own, lab, baselines, by_cell)),
         beside_version=beside_version(
-            [(one.finding.cell, one.finding.baseline) for one in own],
+            [(one.cell, one.baseline) for one in own],
             by_cell,
             {cell.name: archive.engine(cell.usable[0].engine).get("lacks") for cell in usable},
         ),
@@ -170,7 +167,7 @@ def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], sta
     rounds = []
     for number, last in enumerate(earlier(lab.method, stage), 1):
         results, own = findings(records, lab, last, others=()), _of_its_round(lab, last, settled)
-        rounds.append(Round(number, tuple(effects_of(lab, results, own)), _judgements(lab, results, own, last)))
+        rounds.append(Round(number, results, _judgements(lab, results, own, last)))
     return tuple(rounds)
 
 
@@ -183,10 +180,13 @@ def _observed(records: Sequence[Record]) -> dict[str, list[Record]]:
 
 
 def _explanations(
-    effects: Sequence[Effect], cells: Sequence[CellResults], observed: Mapping[str, Sequence[Record]], archive: Archive
+    compared: Sequence[Finding],
+    cells: Sequence[CellResults],
+    observed: Mapping[str, Sequence[Record]],
+    archive: Archive,
 ) -> tuple[Explanation, ...]:
     known = {cell.name: cell for cell in cells}
-    pairs = [(known[effect.finding.baseline], known[effect.finding.cell]) for effect in effects[:MOST_EXPLAINED]]
+    pairs = [(known[finding.baseline], known[finding.cell]) for finding in compared[:MOST_EXPLAINED]]
     explained = []
     for pair in pairs:
         if all(cell.usable for cell in pair):

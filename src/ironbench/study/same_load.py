@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ironbench.model.finding import Finding
-from ironbench.model.lab import Lab
+from ironbench.model.lab import Configuration, Lab
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import sampled
@@ -18,7 +18,7 @@ from ironbench.model.system import Setup
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.archive import Archive
 from ironbench.study.curve import metrics_of
-from ironbench.study.factors import Contrast, contrasts
+from ironbench.study.factors import named_sides
 from ironbench.study.summarise import Summary
 
 
@@ -65,8 +65,10 @@ class SameLoad:
     """Rate as a fraction of the baseline's peak."""
     rate: float | None
     """Target rate: transactions started per second. The value is None before the peak is known."""
-    contrast: Contrast
-    """Names of the underlying configurations."""
+    sides: tuple[Configuration, Configuration]
+    """Names of the underlying configurations, as in `Finding.sides`."""
+    where: Configuration
+    """Factor values that both configurations have in common, as in `Finding.where`."""
     findings: tuple[Finding, ...]
     """Findings for each percentile, without verdicts."""
     cell: RatedSide
@@ -78,7 +80,7 @@ def same_loads(
 ) -> tuple[SameLoad, ...]:
     """Returns every fixed-rate comparison that has a finding. `records`: one record for each configuration and
     block."""
-    names = contrasts(lab, lab.comparisons)
+    names = named_sides(lab, lab.comparisons)
     loads = []
     for cell, baseline in lab.rated_comparisons:
         of = tuple(
@@ -88,11 +90,13 @@ def same_loads(
         )
         setup = lab.setup(cell)
         if of:
+            own, other, where = names[setup.of, lab.setup(baseline).of]
             loads.append(
                 SameLoad(
                     share=setup.cell.load.rate_share or 0.0,
                     rate=setup.cell.load.rate,
-                    contrast=names[setup.of, lab.setup(baseline).of],
+                    sides=(own, other),
+                    where=where,
                     findings=of,
                     cell=_side(setup, of, records, archive),
                     baseline=_side(lab.setup(baseline), of, records, archive),

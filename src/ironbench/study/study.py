@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ironbench.study.comparability import Disturbance
     from ironbench.study.details import TrialDetails
     from ironbench.study.explain import Explanation
-    from ironbench.study.factors import Contrast, FactorInteraction, FactorValues
+    from ironbench.study.factors import FactorInteraction, FactorValues
     from ironbench.study.growth import Growth
     from ironbench.study.same_load import SameLoad
     from ironbench.study.screen import Screen
@@ -154,27 +154,13 @@ class MainResults:
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
-    """A finding, with the name of its comparison in this lab."""
-
-    finding: Finding
-    contrast: Contrast
-    losses: tuple[Note, ...] = ()
-    """Notes on settings with which data can be lost. Only settings that one of the two sides has and the other lacks
-    are included."""
-    too_slow: tuple[tuple[Configuration, int, int], ...] = ()
-    """Sides that may be slower here than on the real device. For each side: the configuration, the number of trials in
-    which emulation was slower than the device's model, and the number of all trials."""
-
-
-@dataclass(frozen=True, slots=True)
 class Round:
     """Result of a round before the last one, based only on the round's own blocks. Later rounds do not change it."""
 
     number: int
     """1-based number of the round."""
-    effects: tuple[Effect, ...]
-    """The comparisons that the lab declares, followed by the comparisons in claims."""
+    findings: tuple[Finding, ...]
+    """Findings of the comparisons that the lab declares, followed by those of the comparisons in claims."""
     claims: tuple[JudgedClaim, ...]
 
 
@@ -214,12 +200,12 @@ class Study:
     """The declared lab. None for runs."""
     cells: tuple[CellResults, ...] = ()
     """Configurations of the lab that could be measured, in declared order."""
-    effects: tuple[Effect, ...] = ()
-    """The lab's declared comparisons of its declared metric, which have verdicts."""
-    claimed: tuple[Effect, ...] = ()
-    """Further comparisons in claims, which also have verdicts."""
-    others: tuple[Effect, ...] = ()
-    """Comparisons of other metrics, without verdicts."""
+    findings: tuple[Finding, ...] = ()
+    """Findings of the lab's declared comparisons of its declared metric, which have verdicts."""
+    claimed: tuple[Finding, ...] = ()
+    """Findings of further comparisons in claims, which also have verdicts."""
+    others: tuple[Finding, ...] = ()
+    """Findings of other metrics, without verdicts."""
     interactions: tuple[FactorInteraction, ...] = ()
     """For a full design: interactions, which show whether the joint effect of two changes is the product of their
     separate effects. Interactions have no verdicts."""
@@ -271,7 +257,7 @@ class Study:
     @property
     def dropped(self) -> tuple[Note, ...]:
         """Blocks left out of the paired analysis, and why."""
-        return tuple(dict.fromkeys(one for effect in self.effects for one in effect.finding.dropped))
+        return tuple(dict.fromkeys(one for finding in self.findings for one in finding.dropped))
 
     @property
     def main(self) -> list[MainResults]:
@@ -359,9 +345,9 @@ class Study:
         every = (*(one for earlier in self.earlier for one in earlier.claims), *self.claims)
         return tuple({one.claim.text: one for one in every if one.verdict == "refuted"}.values())
 
-    def ended(self, conclusion: Conclusion) -> tuple[Effect, ...]:
-        """Returns the comparisons with this conclusion."""
-        return tuple(effect for effect in self.effects if effect.finding.conclusion is conclusion)
+    def ended(self, conclusion: Conclusion) -> tuple[Finding, ...]:
+        """Returns the findings with this conclusion."""
+        return tuple(finding for finding in self.findings if finding.conclusion is conclusion)
 
 
 def script_texts(records: Sequence[Record], archive: Archive) -> tuple[tuple[str, str], ...]:

@@ -14,11 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ironbench.model.finding import NOT_AT_BOTH_ENDS, REPEAT_FAILED, Conclusion, Finding
-from ironbench.model.lab import Configuration, Method
+from ironbench.catalogue import better
+from ironbench.model.finding import NOT_AT_BOTH_ENDS, Conclusion, Finding
+from ironbench.model.lab import Method
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
 from ironbench.model.sample import resolution
@@ -31,40 +33,6 @@ from ironbench.study.looks import InterimAnalysis, at
 MOST_ADVISED = 100
 """Maximum number of blocks that the advice recommends. If more blocks are needed, a quieter machine or longer trials
 are better."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Comparison of two configurations by one metric, before it has a verdict."""
-
-    metric: str
-    better: str
-    """`higher`, `lower` or `neither`."""
-    cell: Configuration
-    baseline: Configuration
-    pairs: Sequence[tuple[int, float, float]]
-    """(block, configuration's value, baseline's value) of every complete block. The values are positive."""
-    warnings: Sequence[Note] = ()
-    dropped: Sequence[Note] = ()
-    lost: tuple[int, int] = (0, 0)
-    """Number of blocks without a usable trial, see `Finding.lost`."""
-    failed: int = 0
-    """Number of blocks in which a trial of either side failed. Failed trials are repeated only if the user requests
-    it."""
-    barred: Note | None = None
-    """Why no verdict is allowed."""
-    change: Change | None = None
-    """How the logarithm of the ratio changed over the blocks."""
-    trials: tuple[tuple[Record, ...], tuple[Record, ...]] = ((), ())
-    """The trials of the configuration, and the trials of the baseline, with one trial of each for every pair."""
-    unmeasured: int = 0
-    """Number of blocks of the started stages that have not been measured yet."""
-    planned: int = 0
-    """Number of all blocks of these stages."""
-
-    @property
-    def ratios(self) -> list[float]:
-        return [value / base for _, value, base in self.pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,36 +51,44 @@ class Holm:
 ALONE = Holm()
 
 
-def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, decides: bool = True) -> Finding:
-    """Computes a finding with its verdict. Raises ValueError if a value is not positive."""
+def of_blocks(
+    metric: str, cell: str, baseline: str, pairs: Sequence[tuple[int, float, float]], **facts: Any
+) -> Finding:
+    """Returns the finding of these blocks, which has no ratio and no verdict yet. `pairs`: (block, configuration's
+    value, baseline's value) of every complete block. `facts`: other fields of the finding."""
+    ratios = tuple((block, value / base) for block, value, base in sorted(pairs))
+    return Finding(math.nan, 0.0, math.inf, metric, cell, baseline, ratios, **facts)
+
+
+def judged(one: Finding, method: Method, look: int = 1, holm: Holm = ALONE, change: Change | None = None) -> Finding:
+    """Adds the ratio, its confidence interval and the verdict to the finding of some blocks. Raises ValueError if a
+    ratio is not positive. `change`: how the logarithm of the ratio changed over the blocks."""
     place = at(method, look)
-    ratios = tuple((block, value / base) for block, value, base in sorted(one.pairs))
-    if not ratios:
-        return _nothing(one, method, place, decides)
-    result = paired([ratio for _, ratio in ratios], resolution(one.metric))
+    if not one.ratios:
+        advised = one.advice or (note("least-blocks", least=LEAST_BLOCKS) if one.decides else None)
+        return replace(
+            one,
+            confidence=1 - (place.level(LEVEL, 2) or LEVEL),
+            margin=method.margin,
+            advice=advised,
+            warnings=(*one.warnings, *((_too_few(0),) if one.decides else ())),
+        )
+    result = paired([ratio for _, ratio in one.ratios], resolution(one.metric))
     level = place.level(LEVEL / holm.comparisons, 2)
     tests = _Tests(method.margin, level, place.level(LEVEL / holm.equivalences, 1))
     low, high = result.interval(level or LEVEL)
-    barred, change = one.barred, one.change
-    if decides and not barred and one.lost[0] != one.lost[1]:
-        barred = _unequal_losses(one)
-    judged = decides and not barred
-    conclusion = _conclusion(result, one.better, tests) if judged else Conclusion.CANNOT_TELL
-    changed = ratio_changed(change, [block for block, _ in ratios]) if change else None
+    decides = one.decides and not one.barred
+    direction = better(one.metric)
+    conclusion = _conclusion(result, direction, tests) if decides else Conclusion.CANNOT_TELL
+    changed = ratio_changed(change, [block for block, _ in one.ratios]) if change else None
+    barred, advised = one.barred, one.advice
     if change and conclusion is not Conclusion.CANNOT_TELL and not _holds_throughout(conclusion, change, method.margin):
         conclusion, barred = Conclusion.CANNOT_TELL, note(NOT_AT_BOTH_ENDS, change=changed)
-    advised = None
-    if decides and not one.barred and _lacks_failed_blocks(one):
-        advised = note(REPEAT_FAILED, blocks=one.failed)
-    elif judged and conclusion is Conclusion.CANNOT_TELL:
-        advised = note("find-change") if change else advice(result, one.better, method.margin, place, holm.comparisons)
-    cautions = _cautions(result, tests, conclusion)
+    if advised is None and decides and conclusion is Conclusion.CANNOT_TELL:
+        advised = note("find-change") if change else advice(result, direction, method.margin, place, holm.comparisons)
     p = holm.p if holm.p is not None else min(1.0, result.p_equal() * holm.comparisons)
-    return Finding(
-        metric=one.metric,
-        cell=one.cell.name,
-        baseline=one.baseline.name,
-        ratios=ratios,
+    return replace(
+        one,
         ratio=result.ratio,
         low=low,
         high=high,
@@ -120,27 +96,14 @@ def finding(one: Comparison, method: Method, look: int = 1, holm: Holm = ALONE, 
         conclusion=conclusion,
         margin=method.margin,
         detectable=detectable(result.spread, result.blocks, level) if result.blocks >= LEAST_BLOCKS else None,
-        p=p if decides and result.blocks >= LEAST_BLOCKS else None,
+        p=p if one.decides and result.blocks >= LEAST_BLOCKS else None,
         method=_method(result, place, holm.comparisons, conclusion, tests),
         advice=advised,
-        warnings=(*one.warnings, *cautions),
-        dropped=tuple(one.dropped),
-        decides=decides,
+        warnings=(*one.warnings, *_cautions(result, tests, conclusion)),
         barred=barred,
-        lost=one.lost,
         changed=changed,
         ends=(math.exp(change.before), math.exp(change.after)) if change else None,
     )
-
-
-def _lacks_failed_blocks(one: Comparison) -> bool:
-    """Returns whether a verdict is impossible because trials failed."""
-    return one.failed > 0 and (one.lost[0] != one.lost[1] or len(one.pairs) < LEAST_BLOCKS)
-
-
-def _unequal_losses(one: Comparison) -> Note:
-    sides = ((one.cell, one.lost[0]), (one.baseline, one.lost[1]))
-    return note("unequal-losses", lost=tuple((cell, blocks) for cell, blocks in sides if blocks))
 
 
 def advice(result: PairedRatios, better: str, margin: float, place: InterimAnalysis, comparisons: int = 1) -> Note:
@@ -229,29 +192,6 @@ def _method(
     )
 
 
-def _nothing(one: Comparison, method: Method, place: InterimAnalysis, decides: bool) -> Finding:
-    level, repeat = place.level(LEVEL, 2) or LEVEL, note(REPEAT_FAILED, blocks=one.failed)
-    return Finding(
-        metric=one.metric,
-        cell=one.cell.name,
-        baseline=one.baseline.name,
-        ratios=(),
-        ratio=math.nan,
-        low=0.0,
-        high=math.inf,
-        confidence=1 - level,
-        conclusion=Conclusion.CANNOT_TELL,
-        margin=method.margin,
-        detectable=None,
-        p=None,
-        method=note("no-complete-block"),
-        advice=(repeat if one.failed else note("least-blocks", least=LEAST_BLOCKS)) if decides else None,
-        warnings=(*one.warnings, *((_too_few(0),) if decides else ())),
-        dropped=tuple(one.dropped),
-        decides=decides,
-    )
-
-
 # Values may change over the blocks for two reasons. If the machine changes, pairing cancels the change. If the ratio
 # changes, pairing does not. `stats.steadiness` detects drifts and steps. To measure the machine's drift, a straight
 # line with an intercept for each configuration is fitted by least squares. The slope is the drift per trial, which is
@@ -279,7 +219,7 @@ def drift_warnings(
     shift = change(levels)
     # If the ratio changed, at least one side changed. The mean of both sides then also changes, and no second note is
     # needed.
-    if shift and _worth(shift) and ratio_change(pairs) is None:
+    if shift and _worth(shift) and ratio_change([value / base for _, value, base in pairs]) is None:
         block = None if shift.kind == "drift" else blocks[shift.place] + 1
         notes.append(note("both-changed", metric=metric, change=math.expm1(shift.after - shift.before), block=block))
     if _steep(metric, trials):
@@ -287,10 +227,10 @@ def drift_warnings(
     return tuple(notes)
 
 
-def ratio_change(pairs: Sequence[tuple[int, float, float]]) -> Change | None:
+def ratio_change(ratios: Sequence[float]) -> Change | None:
     """Returns the change of the ratio's logarithm over the blocks. Returns None if the change is insignificant or
-    negligible. `pairs`: as for `drift_warnings`."""
-    shift = change([math.log(value / base) for _, value, base in pairs])
+    negligible. `ratios`: the ratios of the blocks, in order."""
+    shift = change([math.log(ratio) for ratio in ratios])
     return shift if shift and _worth(shift) else None
 
 

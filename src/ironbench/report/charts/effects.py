@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ironbench.catalogue import better
-from ironbench.model.finding import Conclusion
+from ironbench.model.finding import Conclusion, Finding
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Key, Table
-from ironbench.report.finding_tables import effect_table
+from ironbench.report.finding_tables import finding_table
 from ironbench.report.numbers import percent, percent_change, quantity
 from ironbench.report.wording import terms
 from ironbench.report.wording.answers.ratios import has_interval, metric_words
 from ironbench.words import upper_first
 
 if TYPE_CHECKING:
-    from ironbench.study.factors import Contrast
-    from ironbench.study.study import Effect, Study
+    from ironbench.study.study import Study
 
 # Colour and mark of each conclusion. Marks differ, so that conclusions can be distinguished in prints without colour.
 LOOKS = {
@@ -47,27 +46,27 @@ largest block ratio raised to this power, and longer confidence intervals are cl
 
 def effects(study: Study) -> list[Chart]:
     """Draws all comparisons that have verdicts in one chart. Returns an empty list if nothing was compared."""
-    shown = [effect for effect in study.effects if effect.finding.ratios]
+    shown = [finding for finding in study.findings if finding.ratios]
     if not shown:
         return []
-    margin = shown[0].finding.margin
+    margin = shown[0].margin
     domain = _domain(shown, margin)
-    table = effect_table(shown)
-    data = rows.named([_row(effect, domain, words) for effect, words in zip(shown, table.texts, strict=True)])
+    table = finding_table(shown)
+    data = rows.named([_row(finding, domain, words) for finding, words in zip(shown, table.texts, strict=True)])
     # The equivalence band is drawn only beside the marks, because a name is hard to read on top of it.
     shaded = [
         {"low": 1 / (1 + margin), "high": 1 + margin, "top": row["place"] - _MARKS, "line": row["line"]} for row in data
     ]
     points = [
         {"below": row["below"], "block": block + 1, "ratio": ratio, "text": quantity(ratio, "ratio")}
-        for row, effect in zip(data, shown, strict=True)
-        for block, ratio in effect.finding.ratios
+        for row, finding in zip(data, shown, strict=True)
+        for block, ratio in finding.ratios
         if ratio > 0 and math.isfinite(ratio)
     ]
-    ended = [conclusion for conclusion in LOOKS if any(e.finding.conclusion is conclusion for e in shown)]
+    ended = [conclusion for conclusion in LOOKS if any(one.conclusion is conclusion for one in shown)]
     x = rows.ratio_axis(axis_of(study.metric, "ratio to the baseline"), domain, ticks(domain))
     layers = _layers(len(shown), x, ended)
-    repeated = [row for row, effect in zip(data, shown, strict=True) if has_interval(effect.finding)]
+    repeated = [row for row, finding in zip(data, shown, strict=True) if has_interval(finding)]
     datasets = {"effects": data, "intervals": repeated, "blocks": points, "margin": shaded}
     keys = [Key(conclusion.word, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
     keys.append(Key(f"equivalent within {percent(margin)}", "rule", "square"))
@@ -88,12 +87,11 @@ def effects(study: Study) -> list[Chart]:
     ]
 
 
-def _row(effect: Effect, domain: list[float], words: Sequence[str]) -> dict[str, Any]:
+def _row(finding: Finding, domain: list[float], words: Sequence[str]) -> dict[str, Any]:
     """Returns the Vega data of one comparison. `words`: the comparison's row of the table."""
-    finding = effect.finding
     _, _, interval, *_ = words
     return {
-        "name": _short(effect.contrast),
+        "name": _short(finding),
         "ratio": finding.ratio,
         "low": min(max(finding.low, domain[0]), domain[1]),
         "high": max(min(finding.high, domain[1]), domain[0]),
@@ -109,20 +107,21 @@ def _change(ratio: float) -> str:
     return percent_change(ratio) if ratio < _MOST_PERCENT else quantity(ratio, "ratio")
 
 
-def _short(contrast: Contrast) -> str:
+def _short(finding: Finding) -> str:
     """Returns the name of a comparison. A long name leaves out the baseline."""
-    name = terms.comparison(contrast)
-    where = f", with {terms.configuration(contrast.where)}" if contrast.where.values else ""
-    return name if len(name) <= _LONG else terms.configuration(contrast.cell) + where
+    name = terms.comparison(finding)
+    where = f", with {terms.configuration(finding.where)}" if finding.where.values else ""
+    return name if len(name) <= _LONG else terms.configuration(finding.sides[0]) + where
 
 
-def _domain(shown: Sequence[Effect], margin: float) -> list[float]:
+def _domain(shown: Sequence[Finding], margin: float) -> list[float]:
     """Returns the range of the axis. The range contains 1, the equivalence margin, the ratios of all blocks, and the
     confidence intervals up to the limit that `_REACH` sets."""
-    ratios = [math.log(r) for e in shown for _, r in e.finding.ratios if r > 0 and math.isfinite(r)] or [0.0]
+    ratios = [math.log(ratio) for one in shown for _, ratio in one.ratios if ratio > 0 and math.isfinite(ratio)] or [
+        0.0
+    ]
     reach = _REACH * max(max(map(abs, ratios)), math.log1p(margin) * 1.5)
-    known = [e.finding for e in shown if has_interval(e.finding)]
-    ends = [math.log(end) for one in known for end in (one.low, one.high)]
+    ends = [math.log(end) for one in shown if has_interval(one) for end in (one.low, one.high)]
     edge = math.log1p(margin) * 1.4
     low = min(-edge, *ratios, *(max(end, -reach) for end in ends))
     high = max(edge, *ratios, *(min(end, reach) for end in ends))

@@ -10,7 +10,7 @@ from ironbench.report import presentation, wording
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.charts.effects import effects
 from ironbench.report.charts.grouped import value_bars
-from ironbench.report.finding_tables import claimed_table, effect_table
+from ironbench.report.finding_tables import claimed_table, finding_table
 from ironbench.report.page import Section, with_rows
 from ironbench.study.claims import JudgedClaim
 from ironbench.study.study import Study
@@ -24,7 +24,7 @@ def sections(study: Study) -> Iterator[Section]:
     # Only HTML pages and pictures show the charts, because the table contains the same figures.
     charts = tuple(replace(chart, depth=Depth.PAGE) for chart in (*effects(study), *value_bars(study.levels)))
     yield Section(
-        "findings", "Findings", charts=charts, tables=with_rows(effect_table(study.effects)), printed_at_end=True
+        "findings", "Findings", charts=charts, tables=with_rows(finding_table(study.findings)), printed_at_end=True
     )
     shown = presentation.of_study(study)
     yield from shown.sections(study) if shown else presentation.of_lab(study)
@@ -50,7 +50,7 @@ _LEAD_EARLIER = (
 
 def earlier(study: Study) -> list[tuple[str, Table]]:
     """Returns tables of the findings and claims of all rounds except the last one."""
-    rows = [(str(one.number), row) for one in study.earlier for row in claimed_table(one.effects).rows]
+    rows = [(str(one.number), row) for one in study.earlier for row in claimed_table(one.findings).rows]
     judgements = [(str(one.number), judged) for one in study.earlier for judged in one.claims]
     findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in rows), numbers=True)
     expected = tuple((number, judged.claim.text, judged.verdict, _because(judged)) for number, judged in judgements)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ironbench.model.finding import Finding
+from ironbench.model.lab import Configuration
 from ironbench.report import theme
 from ironbench.report.cell import EMPTY, Missing, Row, TableCell, centre, count, with_range
 from ironbench.report.charts import base
@@ -205,10 +206,10 @@ freedom, and intervals extend over many orders of magnitude."""
 
 def same_load_tables(loads: Sequence[SameLoad]) -> list[tuple[str, Table]]:
     """Returns a table for each comparison, with a row for each rate: the times of both sides and their ratio."""
-    contrasts = dict.fromkeys(one.contrast for one in loads)
-    return [
-        (terms.comparison(known), _times_table([one for one in loads if one.contrast == known])) for known in contrasts
-    ]
+    by_sides: dict[tuple[Configuration, ...], list[SameLoad]] = {}
+    for one in loads:
+        by_sides.setdefault((*one.sides, one.where), []).append(one)
+    return [(terms.compared(*own[0].sides, own[0].where), _times_table(own)) for own in by_sides.values()]
 
 
 def _times_table(loads: Sequence[SameLoad]) -> Table:
@@ -241,7 +242,7 @@ def _time(side: RatedSide, metric: str) -> TableCell | Missing:
 
 def _behind(one: SameLoad) -> str:
     """Names the sides that did not sustain the rate, with the number of trials in which they did not."""
-    names = [(one.contrast.cell, one.cell), (one.contrast.baseline, one.baseline)]
+    names = zip(one.sides, (one.cell, one.baseline), strict=True)
     texts = [
         f"{terms.configuration(name)} did not sustain the rate in {side.behind} of {counted(side.trials, 'trial')}"
         for name, side in names

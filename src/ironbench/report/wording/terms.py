@@ -13,7 +13,7 @@ from ironbench.plan import rates
 from ironbench.words import counted, upper_first
 
 if TYPE_CHECKING:
-    from ironbench.study.factors import Contrast
+    from ironbench.model.finding import Finding
 
 
 def status(value: str) -> str:
@@ -64,9 +64,9 @@ def opening(one: Configuration) -> str:
     return words if as_written else upper_first(words)
 
 
-def comparison(contrast: Contrast) -> str:
+def comparison(finding: Finding) -> str:
     """Returns the name of a comparison: `WAL in memory vs. WAL on disk, with 8 clients`."""
-    return compared(contrast.cell, contrast.baseline, contrast.where)
+    return compared(*finding.sides, finding.where)
 
 
 def compared(cell: Configuration, baseline: Configuration, where: Configuration) -> str:

@@ -38,7 +38,7 @@ def not_slower(margin: float) -> str:
 def between(one: GatedComparison) -> str:
     """Formats a slowdown as both ends of its confidence interval: `between 9% faster and 24% slower (95% CI, 6 paired
     repeats)`."""
-    finding, known = one.effect.finding, one.why.values
+    finding, known = one.finding, one.why.values
     ends = slowdowns(known["least"], known["most"], known["higher_is_better"])
     return f"{ends} ({confidence(finding.confidence)} CI, {counted(finding.blocks, 'paired repeat')})"
 

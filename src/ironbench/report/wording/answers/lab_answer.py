@@ -19,13 +19,14 @@ from ironbench.report.wording.answers.ratios import (
     than,
 )
 from ironbench.report.wording.registry import text
-from ironbench.report.wording.terms import compared, configuration, opening
+from ironbench.report.wording.terms import comparison as named
+from ironbench.report.wording.terms import configuration, opening
 from ironbench.report.wording.values import CI
 from ironbench.stats.multiplicity import LEAST_BLOCKS
 from ironbench.study.claims import ClaimVerdict, JudgedClaim
 from ironbench.study.differences import NOT_SET, Difference
 from ironbench.study.growth import ALL, Growth, GrowthStep
-from ironbench.study.study import Effect, Round, Study
+from ironbench.study.study import Round, Study
 from ironbench.study.subjects import failed_percent
 from ironbench.study.versions import LACKS, BesideVersion
 from ironbench.words import counted, listed, some, upper_first
@@ -33,30 +34,27 @@ from ironbench.words import counted, listed, some, upper_first
 _BETTER = {Conclusion.FASTER: "better", Conclusion.SLOWER: "worse"}
 
 
-def comparison(effect: Effect, metric_named: bool = False) -> str:
+def comparison(finding: Finding, metric_named: bool = False) -> str:
     """States the verdict of a comparison, with the size of the difference and its confidence interval: `WAL in memory
     is 26% faster than WAL on disk (95% CI …).`
 
     `metric_named`: whether an earlier sentence already names the metric.
     """
-    finding, contrast = effect.finding, effect.contrast
-    cell, baseline = configuration(contrast.cell), configuration(contrast.baseline)
-    at = f"With {configuration(contrast.where, listed)}, " if contrast.where.values else ""
-    subject = f"{at}{cell}" if at else opening(contrast.cell)
+    cell, baseline = map(configuration, finding.sides)
+    at = f"With {configuration(finding.where, listed)}, " if finding.where.values else ""
+    subject = f"{at}{cell}" if at else opening(finding.sides[0])
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
-        return f"{_difference(effect, subject, at)}{_though(finding)}."
+        return f"{_difference(finding, subject, at)}{_though(finding)}."
     if finding.conclusion is Conclusion.EQUIVALENT:
-        seen = _seen(effect, metric_named)
+        seen = _seen(finding, metric_named)
         return f"{subject} and {baseline} are equivalent within {percent(finding.margin)} ({seen}){_though(finding)}."
     if not finding.blocks:
         return f"{subject} and {baseline} cannot be compared, because no block has usable trials of both."
-    sides = compared(contrast.cell, contrast.baseline, contrast.where)
-    return f"INCONCLUSIVE: {sides}: {_so_far(effect, metric_named)}."
+    return f"INCONCLUSIVE: {named(finding)}: {_so_far(finding, metric_named)}."
 
 
-def _difference(effect: Effect, subject: str, at: str) -> str:
-    finding = effect.finding
-    cell, baseline = configuration(effect.contrast.cell), configuration(effect.contrast.baseline)
+def _difference(finding: Finding, subject: str, at: str) -> str:
+    cell, baseline = map(configuration, finding.sides)
     sure, than_or_as = _sure(finding), than(finding.ratio)
     if finding.metric == "throughput" and not cell[:1].isdigit():
         return f"{subject} is {change(finding.ratio, finding.metric)} {than_or_as} {baseline} ({sure})"
@@ -66,8 +64,8 @@ def _difference(effect: Effect, subject: str, at: str) -> str:
     return f"{f'{at}{metric}' if at else upper_first(metric)} is {size} ({sure}){better}"
 
 
-def _so_far(effect: Effect, metric_named: bool) -> str:
-    finding, seen = effect.finding, _seen(effect, metric_named)
+def _so_far(finding: Finding, metric_named: bool) -> str:
+    seen = _seen(finding, metric_named)
     if finding.blocks < LEAST_BLOCKS:
         return (
             f"too few blocks for a verdict ({finding.blocks} instead of {LEAST_BLOCKS}); the blocks so far show {seen}"
@@ -75,10 +73,9 @@ def _so_far(effect: Effect, metric_named: bool) -> str:
     return f"{text(finding.changed)}; on average {seen}" if finding.changed else seen
 
 
-def _seen(effect: Effect, metric_named: bool) -> str:
-    finding = effect.finding
+def _seen(finding: Finding, metric_named: bool) -> str:
     metric = "" if metric_named else f"{metric_words(finding.metric)} "
-    return f"{metric}{change(finding.ratio, '')} with {configuration(effect.contrast.cell)}, {_sure(finding)}"
+    return f"{metric}{change(finding.ratio, '')} with {configuration(finding.sides[0])}, {_sure(finding)}"
 
 
 def _sure(finding: Finding) -> str:
@@ -142,11 +139,11 @@ def no_comparison(study: Study) -> str:
     return "No answer: no block has a usable trial of both configurations."
 
 
-def further(effects: Sequence[Effect]) -> str:
+def further(findings: Sequence[Finding]) -> str:
     """States how many comparisons are not listed, and their conclusions: `14 more comparisons: 10 faster, 4
     inconclusive.`"""
-    ends = _tally([effect.finding.conclusion.word for effect in effects])
-    return f"{counted(len(effects), 'more comparison')}: {ends}; see the findings below."
+    ends = _tally([one.conclusion.word for one in findings])
+    return f"{counted(len(findings), 'more comparison')}: {ends}; see the findings below."
 
 
 def rounds(earlier: Sequence[Round]) -> list[str]:
@@ -155,7 +152,7 @@ def rounds(earlier: Sequence[Round]) -> list[str]:
         return []
     texts = [f"This is round {len(earlier) + 1}; the verdicts of this round use only blocks of this round."]
     for one in earlier:
-        ends = [effect.finding.conclusion.word for effect in one.effects]
+        ends = [finding.conclusion.word for finding in one.findings]
         ends += [f"claim {judged.verdict}" for judged in one.claims]
         texts.append(f"Result of round {one.number}: {_tally(ends) or 'no verdict'}.")
     return texts
@@ -173,14 +170,11 @@ def _tally(ends: Sequence[str]) -> str:
     return ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
 
 
-def beside_versions(known: Sequence[BesideVersion], effects: Sequence[Effect]) -> list[str]:
+def beside_versions(known: Sequence[BesideVersion], findings: Sequence[Finding]) -> list[str]:
     """If two versions are compared, names the other facts that also differ. Otherwise, readers would attribute the
     whole ratio to the version. `effects`: the lab's comparisons, which contain the names of the configurations."""
     named_pairs = {
-        (one.finding.cell, one.finding.baseline): (
-            f"{configuration(one.contrast.baseline)} → {configuration(one.contrast.cell)}"
-        )
-        for one in effects
+        (one.cell, one.baseline): f"{configuration(one.sides[1])} → {configuration(one.sides[0])}" for one in findings
     }
     named = [(named_pairs[one.cell, one.baseline], one) for one in known]
     engines = list(dict.fromkeys(pair for pair, one in named if one.other_engine))
