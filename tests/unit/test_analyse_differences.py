@@ -8,7 +8,7 @@ OURS = {"system.settings.work_mem": "64MB", "system.layout.log": "/fast", "machi
 
 
 def names(rows: tuple[Difference, ...]) -> set[str]:
-    return {f"{row.room}.{row.name}" for row in rows}
+    return {f"{row.group}.{row.name}" for row in rows}
 
 
 def test_between_unlike_engines_only_what_the_user_chose_versions_and_the_machine_are_told() -> None:

@@ -97,7 +97,7 @@ def test_differences_name_every_fact_that_is_not_the_same() -> None:
         {"engine.version": "18.1", "system.layout.log": "/b"},
     ]
     (row,) = differences(facts)
-    assert (row.room, row.name, row.values) == ("system", "layout.log", ("/a", "/b"))
+    assert (row.group, row.name, row.values) == ("system", "layout.log", ("/a", "/b"))
     assert shared(facts) == {"engine.version": "18.1"}
 
 

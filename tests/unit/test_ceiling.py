@@ -40,32 +40,32 @@ def spent(total_s: float = 0.008, **shares: float) -> TimeSpent:
 
 def test_a_part_that_costs_little_is_not_the_bottleneck() -> None:
     found = ceiling(measured(1.03), ["log"])
-    assert (found.verdict, found.holds_back) == (Verdict.UNAFFECTED, False)
+    assert (found.verdict, found.is_bottleneck) == (Verdict.UNAFFECTED, False)
     assert "3% higher (95% CI 2.7% to 3.4%, 8 paired repeats)" in ceiling_sentence(found)
 
 
 def test_a_part_that_costs_much_holds_it_back() -> None:
     found = ceiling(measured(2.4), ["log"])
-    assert (found.verdict, found.holds_back) == (Verdict.HELD, True)
+    assert (found.verdict, found.is_bottleneck) == (Verdict.HELD, True)
 
 
 def test_a_metric_that_should_fall_is_turned_round() -> None:
     found = ceiling(measured(0.5, "response_time_p99_s"), ["data"])
     assert found.speedup == pytest.approx(2.0, rel=0.01)
     assert found.low <= found.speedup <= found.high
-    assert found.holds_back is True
+    assert found.is_bottleneck is True
 
 
 def test_without_a_conclusion_there_is_no_verdict() -> None:
     unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL, advice=note("least-blocks", least=6))
     found = ceiling(unsure, ["log"])
-    assert (found.verdict, found.holds_back) == (Verdict.OPEN, None)
+    assert (found.verdict, found.is_bottleneck) == (Verdict.OPEN, None)
     assert "at least 6 complete blocks" in ceiling_sentence(found)
 
 
 def test_a_gain_on_both_sides_of_the_margin_is_not_judged() -> None:
     found = ceiling(measured(1.05, low=1.02, high=1.08, conclusion=Conclusion.FASTER), ["temp"])
-    assert (found.verdict, found.holds_back) == (Verdict.SMALL, None)
+    assert (found.verdict, found.is_bottleneck) == (Verdict.SMALL, None)
 
 
 def test_without_a_block_nothing_was_measured() -> None:
@@ -80,10 +80,10 @@ def test_a_part_is_a_cause_only_if_its_own_time_was_seen_in_the_baseline() -> No
     idealised."""
     known = Baseline(spent(log_flush=0.06, data_read=0.03, CPU=0.91), reads=0.004, reads_s=1e-6)
     found = ceiling(measured(1.36), ["data", "log", "temp"], known)
-    assert (found.seen, found.holds_back, found.cached_reads) == (("log",), True, 0.004)
+    assert (found.seen, found.is_bottleneck, found.cached_reads) == (("log",), True, 0.004)
     assert found.predicted == known.spent.gain(["log flush"])  # type: ignore[union-attr]
     nothing = ceiling(measured(1.36), ["data", "temp"], known)
-    assert (nothing.seen, nothing.verdict, nothing.holds_back) == ((), Verdict.UNSEEN, None)
+    assert (nothing.seen, nothing.verdict, nothing.is_bottleneck) == ((), Verdict.UNSEEN, None)
     assert nothing.predicted is None and not unexplained(nothing)
 
 
@@ -171,7 +171,7 @@ def test_a_gain_measured_while_other_programs_used_most_of_the_cpu_time_names_no
     budget = Budget(server=0.2, other=0.72, idle=0.08)
     time = where_time_goes([replace(record(metrics=shares), budget=budget)])
     free = ceiling(measured(1.75), ["log"], Baseline(time))
-    assert (free.verdict, free.holds_back, free.taken) == (Verdict.DISTURBED, None, 0.72)
+    assert (free.verdict, free.is_bottleneck, free.taken) == (Verdict.DISTURBED, None, 0.72)
 
 
 PLAIN = Setup(Cell("a", Load(8), {"cell": "a"}), System("postgres", "a"), Choice("w"))
@@ -258,7 +258,7 @@ def test_an_interval_that_excludes_a_gain_of_the_margin_says_that_it_is_not_the_
 
 def test_a_gain_with_more_memory_is_not_said_to_be_the_logs_alone() -> None:
     gained = ceiling(measured(2.4), ["log"], added_bytes=1280 << 20)
-    assert (gained.verdict, gained.holds_back) == (Verdict.MEMORY, None)
+    assert (gained.verdict, gained.is_bottleneck) == (Verdict.MEMORY, None)
     assert "1.25\u202fGiB" in ceiling_sentence(gained)
     assert ceiling(measured(1.03), ["log"], added_bytes=1280 << 20) == replace(
         ceiling(measured(1.03), ["log"]), added_bytes=1280 << 20

@@ -223,7 +223,7 @@ def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
         OTHER_PROGRAMS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7
     )
     quiet = LimitingResource("", 0.3, None, note("limit-unknown-own-cpu", share=0.3))
-    disturbed = replace(held, verdict=Verdict.DISTURBED, holds_back=None, taken=0.7)
+    disturbed = replace(held, verdict=Verdict.DISTURBED, is_bottleneck=None, taken=0.7)
     for ceiling, of_time, limit in (
         (held, quiet, "the bottleneck is WAL. With zero-latency WAL, "),
         (disturbed, taken, "the bottleneck is other programs"),
@@ -572,7 +572,7 @@ def test_a_cell_that_was_never_measured_differs_by_what_was_varied_and_not_by_al
         for one in trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups})
     ]
     made = studied(plan, records)
-    assert [(row.room, row.name) for row in made.differences] == [("system", "settings.work_mem")]
+    assert [(row.group, row.name) for row in made.differences] == [("system", "settings.work_mem")]
     assert made.differences[0].values == ("4MB", "64MB", "1GB")
     assert "machine.cpu.model" in made.shared
 

@@ -310,6 +310,15 @@ def test_a_sentence_of_an_older_record_is_shown_as_it_is() -> None:
     assert wording.text(Note("cpu-taken", {"text": "12 % was taken"})) == "12 % was taken"
 
 
+def test_a_search_result_of_an_earlier_build_is_worded_as_one_of_today() -> None:
+    result = {"of": "clients", "tried": (1,), "limit": "response_time_p99_s"}
+    for exceeds in (True, False):
+        code = "search-none-within-limit"
+        assert wording.text(note(code, **result, surely=exceeds)) == wording.text(
+            note(code, **result, exceeds_limit=exceeds)
+        )
+
+
 def test_notes_of_one_code_become_one_with_the_range_of_each_number() -> None:
     taken = [note("cpu-taken", share=share, programs=share, steal=0.0) for share in (0.12, 0.05, 0.08)]
     (one,) = merged(taken)

@@ -245,7 +245,7 @@ def test_a_system_without_a_line_is_in_no_legend_and_the_chart_says_why() -> Non
 def test_unlike_numbers_of_clients_of_open_loops_are_named() -> None:
     a, b = opened("asked", 500, 495, 0.02, clients=4), opened("same", 500, 495, 0.02, clients=2)
     (study,) = studies([*a, *b], Shelf([*a, *b]))
-    assert ("load", "clients", ("4", "2")) in [(row.room, row.name, row.values) for row in study.differences]
+    assert ("load", "clients", ("4", "2")) in [(row.group, row.name, row.values) for row in study.differences]
     assert note("clients-differ", a="4", b="2") in study.unlike
     found = compared(Subject("a", tuple(a)), Subject("b", tuple(b)))
     assert ("clients", ("4", "2")) in [(row.name, row.values) for row in found.differences]

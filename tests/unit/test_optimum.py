@@ -86,7 +86,7 @@ def test_a_limit_that_nothing_keeps_is_said() -> None:
     answer, trials = sought(search, SYSTEMS["knee"], 0.05, 1, lambda n: 0.004 * n)
     assert answer.point is None
     assert trials <= 10
-    assert answer.surely and answer.tried == (1,)
+    assert answer.exceeds_limit and answer.tried == (1,)
     assert (answer.note.code, answer.note.values["limit"]) == ("search-none-within-limit", "response_time_p99_s")
 
 
@@ -103,7 +103,7 @@ def test_a_search_that_shows_nothing_says_what_it_tried_and_that_it_is_inconclus
     dice = random.Random(3)
     answer, _ = sought(search, float, 0.3, 3, lambda n: 0.0101 * math.exp(dice.gauss(0, 0.3)))
     if answer.point is None:
-        assert answer.surely or "inconclusive" in wording.text(answer.note)
+        assert answer.exceeds_limit or "inconclusive" in wording.text(answer.note)
 
 
 def test_on_a_plateau_the_lowest_load_is_best() -> None:

@@ -76,7 +76,7 @@ def test_tags_are_listed_and_differ_like_other_facts(tmp_path: Path, capsys: pyt
     assert list_("records", str(tmp_path), False) == 0
     assert "commit=1f3c2a9" in capsys.readouterr().out
     found = differences([facts_of(one), facts_of(other)])
-    assert [(row.room, row.name, row.values) for row in found if row.room == "tag"] == [
+    assert [(row.group, row.name, row.values) for row in found if row.group == "tag"] == [
         ("tag", "commit", ("1f3c2a9", "2"))
     ]
 

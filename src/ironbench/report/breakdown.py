@@ -120,7 +120,7 @@ def _rows(one: Explanation) -> Iterator[Row]:
     main, rest = most_relevant(one.differences)
     for row in main[:_FACTS]:
         before, after = values(row)
-        yield ("configuration", f"{row.room}: {fact_name(row.name)}", before, after, "", "")
+        yield ("configuration", f"{row.group}: {fact_name(row.name)}", before, after, "", "")
     if (more := len(main) + len(rest) - len(main[:_FACTS])) > 0:
         yield ("configuration", f"and {counted(more, 'other fact')}", "", "", "", "")
 

@@ -194,7 +194,7 @@ def page(
     if explained and explained.shows_something:
         parts.append(replace(explained, lead="", sentences=(*explained.sentences, explained.lead)))
     # If the machines differ, their differences come first, because a reader needs them to interpret the ratios.
-    elsewhere = any(row.room == "machine" for row in found.differences) and not tables
+    elsewhere = any(row.group == "machine" for row in found.differences) and not tables
     return Page(
         title="; ".join(f"{side}: {name}" for side, name in zip("AB", _names(found), strict=True)),
         lead="",

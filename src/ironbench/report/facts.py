@@ -36,7 +36,7 @@ def configuration(shared: Mapping[str, str]) -> list[tuple[str, Table]]:
 
 def difference_rows(rows: Sequence[Difference]) -> tuple[Row, ...]:
     """Returns a row for each fact, with its value in every system."""
-    return tuple((f"{row.room}: {fact_name(row.name)}", *values(row)) for row in rows)
+    return tuple((f"{row.group}: {fact_name(row.name)}", *values(row)) for row in rows)
 
 
 _ADDRESS = 40

@@ -163,7 +163,7 @@ def _segments(one: History) -> Table:
 
 def _differs(line: HistoryLine) -> Table:
     main, _ = most_relevant(line.differs)
-    rows = tuple((f"{row.room}: {fact_name(row.name)}", *(fact(row.name, one) for one in row.values)) for row in main)
+    rows = tuple((f"{row.group}: {fact_name(row.name)}", *(fact(row.name, one) for one in row.values)) for row in main)
     return Table(("fact", "before", f"since {line.points[0].name}"), rows, words=True)
 
 
@@ -197,7 +197,7 @@ def _line(line: HistoryLine) -> dict[str, Any]:
         for one in line.changes
     ]
     differs = [
-        {"fact": f"{row.room}.{row.name}", "before": row.values[0], "here": row.values[1]} for row in line.differs
+        {"fact": f"{row.group}.{row.name}", "before": row.values[0], "here": row.values[1]} for row in line.differs
     ]
     rest: dict[str, Any] = {"unconfirmed": line.unconfirmed, "between": line.between, "correlation": line.correlation}
     rest["open_question"] = wording.text(line.open_question) if line.open_question else ""

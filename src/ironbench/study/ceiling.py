@@ -93,7 +93,7 @@ class Ceiling:
     low: float
     high: float
     verdict: Verdict
-    holds_back: bool | None
+    is_bottleneck: bool | None
     """Whether the parts cost more time than the lab's margin, or None if this is inconclusive."""
     finding: Finding
     seen: tuple[str, ...]
@@ -187,7 +187,7 @@ def _besides(before: Mapping[str, str], after: Mapping[str, str], engine: Engine
     if not before or not after:
         return ()
     first = {name for names in engine.ideal.values() for name in names}
-    rows = [row for row in differences([before, after]) if row.room == "engine" and row.name.startswith(_SETTINGS)]
+    rows = [row for row in differences([before, after]) if row.group == "engine" and row.name.startswith(_SETTINGS)]
     named = [replace(row, name=row.name.removeprefix(_SETTINGS)) for row in rows]
     return tuple(
         sorted((row for row in named if row.name not in engine.derived), key=lambda row: row.name not in first)
@@ -245,7 +245,7 @@ def ceiling(
         low=low,
         high=high,
         verdict=verdict,
-        holds_back={Verdict.HELD: True, Verdict.UNAFFECTED: False}.get(verdict),
+        is_bottleneck={Verdict.HELD: True, Verdict.UNAFFECTED: False}.get(verdict),
         finding=finding,
         seen=seen,
         shares=shares,

@@ -47,7 +47,7 @@ _TELLING = frozenset(
 class Difference:
     """A fact that differs between subjects, with one value per subject in their order."""
 
-    room: str
+    group: str
     """Group of the fact: `system`, `load`, `tag`, `machine`, `client`, `engine` or `software`."""
     name: str
     values: tuple[str, ...]
@@ -165,8 +165,8 @@ def differences(facts: Sequence[Mapping[str, str]]) -> tuple[Difference, ...]:
     """Returns a row for each fact that differs. `facts`: one flat mapping for each system."""
     rows = []
     for name in differing(facts):
-        room, _, rest = name.partition(".")
-        rows.append(Difference(room, rest, tuple(fact_text(flat, name) for flat in facts)))
+        group, _, rest = name.partition(".")
+        rows.append(Difference(group, rest, tuple(fact_text(flat, name) for flat in facts)))
     return tuple(rows)
 
 
@@ -178,27 +178,27 @@ def most_relevant(rows: Sequence[Difference]) -> tuple[tuple[Difference, ...], t
     differ are also shown first, because administrators may have chosen them.
     """
     ranked = sorted(rows, key=_rank)
-    engines_differ = any(row.room == "system" and row.name == "engine" for row in rows)
+    engines_differ = any(row.group == "system" and row.name == "engine" for row in rows)
     if not engines_differ and len(rows) <= _MOST_SHOWN:
         return tuple(ranked), ()
-    settings = [row for row in ranked if row.room == "engine" and is_setting(row)]
+    settings = [row for row in ranked if row.group == "engine" and is_setting(row)]
     if engines_differ or len(settings) > _MOST_SHOWN:
         settings = []
     main = [
         row
         for row in ranked
-        if row.room in ("system", "load", "tag") or f"{row.room}.{row.name}" in _TELLING or row in settings
+        if row.group in ("system", "load", "tag") or f"{row.group}.{row.name}" in _TELLING or row in settings
     ]
     return tuple(main), tuple(row for row in ranked if row not in main)
 
 
 def is_setting(row: Difference) -> bool:
-    return row.room in ("system", "engine") and row.name.startswith("settings.")
+    return row.group in ("system", "engine") and row.name.startswith("settings.")
 
 
 def is_address(row: Difference) -> bool:
     """Returns whether the fact is a server's address, which always differs and does not explain performance."""
-    return row.room == "system" and row.name in ("dsn", "server")
+    return row.group == "system" and row.name in ("dsn", "server")
 
 
 def _rank(row: Difference) -> int:
@@ -210,7 +210,7 @@ def _rank(row: Difference) -> int:
         return 0
     if row.name.startswith("changed."):  # where a setting was changed, such as in a configuration file
         return 5
-    return {"system": 1, "load": 3, "machine": 4}.get(row.room, 2 if f"{row.room}.{row.name}" in _TELLING else 5)
+    return {"system": 1, "load": 3, "machine": 4}.get(row.group, 2 if f"{row.group}.{row.name}" in _TELLING else 5)
 
 
 def shared(facts: Sequence[Mapping[str, str]]) -> dict[str, str]:

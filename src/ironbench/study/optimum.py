@@ -105,7 +105,7 @@ class SearchResult:
     trials: int
     tried: tuple[int, ...] = ()
     """Measured points in ascending order."""
-    surely: bool = True
+    exceeds_limit: bool = True
     """If the search has no result, whether the lowest load significantly exceeds a limit."""
     doubt: Doubt | None = None
     """Percentiles for which `point` or `ended_at` has too few transactions, so that they cannot be compared with their
@@ -127,7 +127,7 @@ class SearchResult:
     @property
     def inconclusive(self) -> bool:
         """Whether a load within the limits may exist although the search has no result."""
-        return self.point is None and (self.unconfirmed or not self.surely or self.doubt is not None)
+        return self.point is None and (self.unconfirmed or not self.exceeds_limit or self.doubt is not None)
 
     @property
     def note(self) -> Note:
@@ -147,7 +147,7 @@ class SearchResult:
         if self.unconfirmed:
             return note("search-unconfirmed", **found)
         if self.point is None:
-            return note("search-none-within-limit", **found, limit=self.ended_by, surely=self.surely)
+            return note("search-none-within-limit", **found, limit=self.ended_by, exceeds_limit=self.exceeds_limit)
         if self.confirmations:
             found |= {"confirmations": self.confirmations, "completed": self.completed, "measured": self.measured}
         found |= {"over_below": self.over_below} if self.over_below else {}
@@ -416,7 +416,6 @@ def _answer(seen: _Seen) -> SearchResult:
     best = seen.best
     if best is None:
         lowest = seen.points[0]
-        surely = seen.kept(lowest) is False
         return SearchResult(
             seen.search,
             None,
@@ -426,7 +425,7 @@ def _answer(seen: _Seen) -> SearchResult:
             ended_at=lowest,
             trials=seen.total,
             tried=tuple(seen.points),
-            surely=surely,
+            exceeds_limit=seen.kept(lowest) is False,
         )
     chosen = seen.chosen(best)
     alike = [

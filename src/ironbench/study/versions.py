@@ -48,7 +48,7 @@ def beside_version(
         if not before or not after:
             continue
         rows = differences([before, after])
-        differing = {(row.room, row.name) for row in rows}
+        differing = {(row.group, row.name) for row in rows}
         if ("system", "engine") in differing:
             found.append(BesideVersion(cell, baseline, (), other_engine=True))
             continue

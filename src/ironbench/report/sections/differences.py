@@ -104,7 +104,7 @@ def between_cells(study: Study) -> Table:
             (label(cell.configuration), fact(row.name, value))
             for cell, value in zip(study.cells, row.values, strict=True)
         ]
-        rows += [(f"{row.room}: {fact_name(row.name)}", value, cells) for value, cells in by_value(by_cell)]
+        rows += [(f"{row.group}: {fact_name(row.name)}", value, cells) for value, cells in by_value(by_cell)]
     return Table(("fact", "value", "configurations"), tuple(rows), words=True)
 
 

@@ -13,6 +13,7 @@ from ironbench.report.finding_tables import NO_INTERVAL
 from ironbench.report.page import Section, with_rows
 from ironbench.report.wording import profile as wording
 from ironbench.report.wording.terms import label
+from ironbench.report.wording.values import CI
 from ironbench.study.profiled import (
     FrameChange,
     GroupChange,
@@ -68,7 +69,7 @@ def sentence(one: ProfileComparison) -> str:
 
 def _compared(one: ProfileComparison) -> Iterator[tuple[str, Table]]:
     sides = (label(one.before), label(one.after))
-    head = ("function", "where", *sides, "difference", "95% CI", "in the function itself", "significant", "called by")
+    head = ("function", "where", *sides, "difference", CI, "in the function itself", "significant", "called by")
     frames = (
         (
             wording.function_name(frame),
@@ -81,10 +82,10 @@ def _compared(one: ProfileComparison) -> Iterator[tuple[str, Table]]:
     yield from with_rows(Table(head, tuple(frames), ranks=_RANKS), name)
     for kind, groups in (("activity", one.activities), ("kernel path", one.kernel)):
         rows = tuple((group.name, *_cells(group)) for group in groups[:_MOST_GROUPS])
-        group_head = (kind, "where", *sides, "difference", "95% CI", "significant")
+        group_head = (kind, "where", *sides, "difference", CI, "significant")
         yield from with_rows(Table(group_head, rows, ranks=_RANKS[:6] + _RANKS[7:8]), f"{name}, by {kind}")
     parts = tuple((*wording.part(part), *_times(part)) for part in one.parts)
-    part_head = ("where", "activity", "function", *sides, "difference", "95% CI")
+    part_head = ("where", "activity", "function", *sides, "difference", CI)
     yield from with_rows(Table(part_head, parts, ranks=(0, 0, 0, 3, 3, 0, 0)), wording.parts_title(one))
 
 

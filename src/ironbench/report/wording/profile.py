@@ -8,6 +8,7 @@ from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import Configuration
 from ironbench.report.numbers import between, percent, quantity
 from ironbench.report.wording.terms import configuration
+from ironbench.report.wording.values import CI
 from ironbench.study.profile_groups import OTHER
 from ironbench.study.profiled import (
     LEAST_SAMPLES,
@@ -62,7 +63,7 @@ def change(one: FrameChange, before: Configuration, after: Configuration) -> str
     return (
         f"with {configuration(after)}, a transaction spends {quantity(abs(one.delta_s), 's')} {more} in "
         f"{one.name} ({_where(one)}) than with {configuration(before)} "
-        f"(95% CI {between(low, high, 's')})"
+        f"({CI} {between(low, high, 's')})"
     )
 
 

@@ -51,17 +51,22 @@ def none_within_limit(
     of: str,
     tried: Sequence[int],
     limit: str,
-    surely: bool,
+    exceeds_limit: bool = True,
     too_few: Strings = "",
     percentiles: Sequence[Sequence[float]] = (),
     longer_s: float = 0.0,
     limits: Limits = (),
+    surely: bool = True,
 ) -> str:
-    """Example with of='clients', tried=(1,), limit='response_time_p99_s', surely=True, limits=(('response_time_p99_s',
-    0.05),): `the limit on response_time_p99_s (50 ms) was exceeded at every number of clients (tried: 1)`."""
+    """Example with of='clients', tried=(1,), limit='response_time_p99_s', exceeds_limit=True,
+    limits=(('response_time_p99_s', 0.05),): `the limit on response_time_p99_s (50 ms) was exceeded at every number of
+    clients (tried: 1)`.
+
+    `surely`: the value that records of earlier builds contain instead of `exceeds_limit`.
+    """
     doubt = _doubt(too_few, percentiles, longer_s)
     limit = _limit(limit, limits)
-    if surely and not doubt:
+    if exceeds_limit and surely and not doubt:
         return f"the limit on {limit} was exceeded at every {sought(of)} ({_tried(tried)})"
     why = doubt or "the trials at the lowest value vary too much"
     return f"inconclusive: the limit on {limit} was not shown to be met at any {sought(of)} ({_tried(tried)}; {why})"
