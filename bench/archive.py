@@ -18,10 +18,11 @@ import msgspec
 
 from bench.figures import at_most, report
 from ironbench._core import Histogram
+from ironbench.model.driven import NOT_DRIVEN, Driven
 from ironbench.model.observation import Series
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.records.index import NAME
 
 RECORDS = 10_000
@@ -80,7 +81,7 @@ def fill(folder: Path, records: int = RECORDS) -> None:
     encoder = msgspec.json.Encoder()
     for begin in range(0, records, _LINKS):
         template = replace(trial(0, machine, engine), id="template")
-        store.keep(template, evidence())
+        store.keep(template, driven())
         source = store.path("template")
         files = [file.name for file in source.iterdir() if file.name != "record.json"]
         for number in range(begin, min(begin + _LINKS, records)):
@@ -129,8 +130,8 @@ def trial(number: int, machine: str, engine: str) -> Record:
     )
 
 
-def evidence() -> Evidence:
-    """Returns the evidence of a trial of 30 s."""
+def driven() -> Driven:
+    """Returns what was driven in a trial of 30 s."""
     histogram = Histogram()
     for thousand in range(1, 20_000):
         histogram.record(thousand * 1000)
@@ -138,9 +139,10 @@ def evidence() -> Evidence:
     columns = {"t_s": seconds} | {
         name: [1.0] * 30 for name in ("transactions", "errors", "response_p50_s", "response_p99_s")
     }
-    return Evidence(
+    return replace(
+        NOT_DRIVEN,
         seconds={name: array.array("d", values).tobytes() for name, values in columns.items()},
-        observed=[Series(f"device_writes_per_s{{role={role}}}", tuple(seconds), tuple(seconds)) for role in "dl"],
+        series=tuple(Series(f"device_writes_per_s{{role={role}}}", tuple(seconds), tuple(seconds)) for role in "dl"),
         histograms={"response_time": histogram},
     )
 

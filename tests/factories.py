@@ -16,16 +16,17 @@ import pytest
 
 from ironbench import engines
 from ironbench.errors import InputError
+from ironbench.model.driven import NOT_DRIVEN
 from ironbench.model.inside import NOTHING, ServerStatement, ServerStatistics
 from ironbench.model.note import Note
-from ironbench.model.observation import Counted, Series
+from ironbench.model.observation import Counted, Observation, Series
 from ironbench.model.profile import SampledStack
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.record import Statement as Timed
 from ironbench.model.secrets import Secrets
 from ironbench.model.system import Cell, Choice, Layout, Load, System
 from ironbench.model.workers import WorkerPart
-from ironbench.records import Evidence, attached
+from ironbench.records import attached
 from ironbench.records.bundle import Reader
 from ironbench.records.importer import ImportResult, import_bundle
 from ironbench.report.formats import text
@@ -144,8 +145,8 @@ WORKER = WorkerPart(1, "a", 4, 100, 0, 2.0, 0.1)
 INSIDE = ServerStatistics(statements=(ServerStatement("select 1", 5.0, 0.1),), statements_s=0.1)
 
 
-def evidence() -> Evidence:
-    """Returns an example of each kind of evidence that a trial may have in addition to its record."""
+def evidence() -> dict[str, Any]:
+    """Returns the arguments with which `Store.keep` writes an example of each kind of evidence."""
     from ironbench._core import Histogram
 
     histogram = Histogram()
@@ -153,24 +154,30 @@ def evidence() -> Evidence:
         histogram.record(thousand * 10_000)
     seconds = [float(second) for second in range(90)]
     rates = {"transactions": doubles(*seconds), "response_p99_s": doubles(*seconds)}
-    return Evidence(
+    driven = replace(
+        NOT_DRIVEN,
         timeline={"t_s": doubles(0.0, 0.1), "transactions": doubles(5, 6)},
         seconds={"t_s": doubles(*seconds), **rates},
-        observed=[Series("device_writes_per_s{role=data}", (0.0, 1.0), (0.5, 0.6))],
-        counted=[Counted("device_read_latency_s{role=data}", (1e-3, 2e-3), (4.0, 5.0))],
-        profile=[SampledStack("cpu", "engine", "postgres", "", "main;exec;read_[k]", "", 12, 0.12)],
         histograms={"response_time": histogram},
         log=b"ended\n",
-        files={
-            "plans.txt": b"Seq Scan\n",
-            "streams.csv": b"stream,step\n",
+        files={"plans.txt": b"Seq Scan\n", "streams.csv": b"stream,step\n"},
+    )
+    observation = Observation(
+        series=(Series("device_writes_per_s{role=data}", (0.0, 1.0), (0.5, 0.6)),),
+        counted=(Counted("device_read_latency_s{role=data}", (1e-3, 2e-3), (4.0, 5.0)),),
+    )
+    return {
+        "driven": driven,
+        "observation": observation,
+        "profile": [SampledStack("cpu", "engine", "postgres", "", "main;exec;read_[k]", "", 12, 0.12)],
+        "files": {
             "inside.json": attached.written_inside(INSIDE),
             "statements.json": attached.written_timed([TIMED]),
             "workers.json": attached.written_workers([WORKER], {}),
             "commands.log": b"done\n",
             "slices.json": b'[{"at_s":0.0,"dropped":false}]',
         },
-    )
+    }
 
 
 def suspect(record: Record, code: str = "client-saturated", **values: Any) -> Record:

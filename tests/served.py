@@ -28,7 +28,7 @@ def stocked(results: Path) -> Path:
     store.keep_shared("machines", MACHINE)
     store.keep_shared("engines", ENGINE)
     for record in example():
-        store.keep(record, evidence())
+        store.keep(record, **evidence())
     begun(results)
     return results
 
@@ -41,7 +41,7 @@ def begun(results: Path, plan: Lab | None = None, share: float = 1.0, *, gate: b
     directory.declare(plan.method.stages[0], plan.trials)
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1150.0}, observed=True)
     for record in records[: int(share * len(records))]:
-        directory.store.keep(record, evidence())
+        directory.store.keep(record, **evidence())
     return directory
 
 

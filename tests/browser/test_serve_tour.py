@@ -274,7 +274,7 @@ def test_a_mark_that_was_chosen_and_its_words_stay_when_another_trial_has_ended(
             page.locator("button.trial").first.click()
             expect(said).to_contain_text("block 1")
             words = said.text_content()
-            directory.store.keep(records[1], evidence())
+            directory.store.keep(records[1], **evidence())
             expect(page.locator("#strip")).to_contain_text("2 trials of 20", timeout=PATIENCE_MS)
             assert said.text_content() == words
             assert page.evaluate("document.activeElement.matches('button.trial')")

@@ -18,7 +18,7 @@ from factories import DISK, MEMORY, arrive, evidence, sweep
 from labfactory import lab, trials
 
 from ironbench.host.fingerprint import fingerprint
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.records.export import export
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report.studies import rendered
@@ -81,7 +81,7 @@ def _sweep(directory: Path) -> Path:
     script = store.keep_shared("scripts", {"text": "\\set n random(1, 10)\nSELECT :n;\n"})
     for system, most in ((DISK, 3000.0), (MEMORY, 9000.0)):
         for one in sweep(system, most, 5, clients=(1, 4), repeats=1):
-            store.keep(replace(one, machine=machine, engine=engine, scripts={"a.sql": script}), evidence())
+            store.keep(replace(one, machine=machine, engine=engine, scripts={"a.sql": script}), **evidence())
     export(store, store.all(), directory / "x.ibr")
     return directory / "x.ibr"
 
@@ -93,7 +93,7 @@ def _lab(directory: Path) -> Path:
     found.begin(FrozenPlan(plan, machine, {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for number, one in enumerate(trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0}, observed=True)):
-        found.store.keep(replace(one, machine=machine), evidence() if number < 3 else Evidence())
+        found.store.keep(replace(one, machine=machine), **(evidence() if number < 3 else {}))
     export(found.store, found.records(), directory / "x.ibr", found)
     return directory / "x.ibr"
 

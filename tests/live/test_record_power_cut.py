@@ -37,7 +37,7 @@ def kept(directory: Path, count: int = 3) -> list[str]:
     store = Store(directory)
     machine = store.keep_shared("machines", msgspec.to_builtins(fingerprint()))
     trials = [replace(record(DISK, block=number), machine=machine) for number in range(count)]
-    return [store.keep(one, evidence()).id for one in trials]
+    return [store.keep(one, **evidence()).id for one in trials]
 
 
 def damaged(directory: Path) -> list[str]:

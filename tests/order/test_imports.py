@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -226,7 +225,7 @@ def test_help_and_refusals_wait_for_neither_numpy_nor_scipy(words: list[str], co
 def test_only_html_needs_templates(format: str, tmp_path: Path) -> None:
     """A broken template never prevents text output."""
     for one in factories.example():
-        Store(tmp_path).keep(one, factories.evidence())
+        Store(tmp_path).keep(one, **factories.evidence())
     found = modules_loaded(["report", "--results", str(tmp_path), "--format", format], 0)
     assert "ironbench.report.document" in found and "jinja2" not in found
 
@@ -236,7 +235,7 @@ def stocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A results directory with an example of runs without profiles."""
     results = tmp_path_factory.mktemp("results")
     for one in factories.example():
-        Store(results).keep(one, replace(factories.evidence(), profile=()))
+        Store(results).keep(one, **{**factories.evidence(), "profile": ()})
     return results
 
 

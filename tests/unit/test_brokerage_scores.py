@@ -13,7 +13,7 @@ from ironbench import workloads
 from ironbench.model.cost import CostRange
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, System
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.report import cost as cost_report
 from ironbench.report import leaderboard as report
 from ironbench.report.cost import compared
@@ -36,7 +36,7 @@ def results(tmp_path: Path) -> Path:
     store = Store(tmp_path)
     machine = store.keep_shared("machines", MACHINE)
     for one in (trial(WHOLE, 100.0), trial(HELD, 70.0)):
-        store.keep(replace(one, machine=machine), Evidence())
+        store.keep(replace(one, machine=machine))
     return tmp_path
 
 

@@ -20,12 +20,13 @@ from ironbench.cli.record import import_
 from ironbench.errors import InputError
 from ironbench.host import space
 from ironbench.host.fingerprint import fingerprint
+from ironbench.model.driven import NOT_DRIVEN
 from ironbench.model.lab import Confirmation, Stage
 from ironbench.model.record import SCHEMA
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.model.search import ChosenLoad, MeasuredLoad
 from ironbench.plan import fixed_rates
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.records.bundle import Reader
 from ironbench.records.export import export
 from ironbench.records.labs import FrozenPlan, LabDirectory
@@ -40,7 +41,9 @@ def store(directory: Path, dsn: str | None = None) -> Store:
     facts = found.keep_shared("engines", {"version": "18", "settings": {"primary_conninfo": f"password={SECRET}"}})
     system = replace(DISK, dsn=dsn)
     for one in sweep(system, 3000, 5, clients=(1, 4), repeats=2):
-        found.keep(replace(one, machine=key, engine=facts), Evidence(log=f"password={SECRET}\nended\n".encode()))
+        found.keep(
+            replace(one, machine=key, engine=facts), replace(NOT_DRIVEN, log=f"password={SECRET}\nended\n".encode())
+        )
     return found
 
 
@@ -93,7 +96,7 @@ def begun(directory: Path, source: str = "", rates: Sequence[str] = ()) -> LabDi
     found.begin(FrozenPlan(plan, machine, {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for one in trials(plan, dict(zip(CELLS, (1000.0, 1500.0), strict=True))):
-        found.store.keep(replace(one, machine=machine), Evidence())
+        found.store.keep(replace(one, machine=machine))
     return found
 
 
@@ -158,7 +161,7 @@ def test_a_lab_file_without_its_passwords_is_still_toml(written: str, left: str)
 
 def test_records_come_to_those_that_are_there(bundle: Path, tmp_path: Path) -> None:
     there = Store(tmp_path / "there")
-    other = there.keep(replace(Store(tmp_path / "here").all()[0], id="other", files={}), Evidence())
+    other = there.keep(replace(Store(tmp_path / "here").all()[0], id="other", files={}))
     arrived = arrive(bundle, tmp_path / "there")
     assert {one.id for one in there.all()} == {other.id, *(one.id for one in arrived.new)}
     assert arrived.directory == tmp_path / "there"
@@ -168,7 +171,7 @@ def test_a_lab_that_comes_to_other_records_gets_a_directory_of_its_own_there(tmp
     here = begun(tmp_path / "here")
     export(here.store, here.records(), tmp_path / "lab.ibr", here)
     there = Store(tmp_path / "there")
-    lone = there.keep(replace(here.records()[0], id="other", files={}), Evidence())
+    lone = there.keep(replace(here.records()[0], id="other", files={}))
     for again in range(2):
         arrived = arrive(tmp_path / "lab.ibr", tmp_path / "there")
         assert arrived.directory == tmp_path / "there" / "labs" / "here"
@@ -198,7 +201,7 @@ def test_a_damaged_file_stays_at_home_and_the_rest_is_carried(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     here = Store(tmp_path / "here")
-    kept = here.keep(sweep(DISK, 3000, 5, clients=(1,), repeats=1)[0], evidence())
+    kept = here.keep(sweep(DISK, 3000, 5, clients=(1,), repeats=1)[0], **evidence())
     victim = here.path(kept.id) / "observed.parquet"
     victim.write_bytes(victim.read_bytes()[:-9])
     export(here, [kept], tmp_path / "a.ibr")
@@ -223,7 +226,7 @@ def test_a_log_that_loses_a_password_on_the_way_is_whole_there(tmp_path: Path) -
 def test_what_a_workload_kept_beside_its_record_goes_along(tmp_path: Path) -> None:
     here = Store(tmp_path / "here")
     for one in sweep(DISK, 3000, 5, clients=(1,), repeats=1):
-        here.keep(one, Evidence(files={"plans.txt": b"Seq Scan", "streams.csv": b"stream,step\n"}))
+        here.keep(one, files={"plans.txt": b"Seq Scan", "streams.csv": b"stream,step\n"})
     export(here, here.all(), tmp_path / "a.ibr")
     arrive(tmp_path / "a.ibr", tmp_path / "there")
     there = Store(tmp_path / "there")

@@ -32,7 +32,7 @@ def bundle(tmp_path: Path) -> Path:
     key = here.keep_shared("machines", MACHINE)
     facts = here.keep_shared("engines", {"version": "18", "settings": {"fsync": "on"}})
     for one in sweep(DISK, 3000, 5, clients=(1, 4), repeats=1)[:2]:
-        here.keep(replace(one, machine=key, engine=facts), evidence())
+        here.keep(replace(one, machine=key, engine=facts), **evidence())
     export(here, here.all(), tmp_path / "a.ibr")
     return tmp_path / "a.ibr"
 

@@ -346,12 +346,12 @@ def test_years_that_nobody_counts_are_refused(years: str) -> None:
 
 
 def stored(directory: Path, records: Sequence[Record], machine: object = None) -> str:
-    from ironbench.records import Evidence, Store
+    from ironbench.records import Store
 
     store = Store(directory)
     key = store.keep_shared("machines", machine or MACHINE)
     for one in records:
-        store.keep(replace(one, machine=key), Evidence())
+        store.keep(replace(one, machine=key))
     return str(directory)
 
 

@@ -18,7 +18,7 @@ from ironbench.model.note import note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Load, System
 from ironbench.plan import offers
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.report import cost as report
 from ironbench.report import formats
 from ironbench.study.archive import EMPTY
@@ -55,7 +55,7 @@ def stored(directory: Path, records: Sequence[Record], machine: object = None) -
     store = Store(directory)
     key = store.keep_shared("machines", machine or MACHINE)
     for one in records:
-        store.keep(replace(one, machine=key), Evidence())
+        store.keep(replace(one, machine=key))
 
 
 def asked(directory: Path, records: Sequence[Record], text: str, target: str = "") -> Costs:

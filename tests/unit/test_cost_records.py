@@ -18,7 +18,7 @@ from ironbench.model.curve import Curve
 from ironbench.model.note import note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load, System
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.report import cost as report
 from ironbench.report import formats, wording
 from ironbench.report.cost import compared as asked
@@ -41,7 +41,7 @@ def billed(directory: Path, records: list[Record], text: str = BOTH, words: tupl
     store = Store(directory)
     key = store.keep_shared("machines", MACHINE)
     for one in records:
-        store.keep(replace(one, machine=key), Evidence())
+        store.keep(replace(one, machine=key))
     systems = directory / "systems.toml"
     directory.mkdir(exist_ok=True)
     systems.write_text(text)

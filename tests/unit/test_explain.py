@@ -21,7 +21,7 @@ from ironbench.model.lab import Configuration
 from ironbench.model.note import note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Device, Layout, Partition, System
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.records.selection import both
 from ironbench.report import cell, formats
@@ -143,7 +143,7 @@ def directory(tmp_path: Path) -> str:
     found.begin(FrozenPlan(plan, "m1", {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for one in measured():
-        found.store.keep(one, Evidence())
+        found.store.keep(one)
     return str(found.path)
 
 
@@ -181,7 +181,7 @@ def kept(records: list[Record], folder: Path, declared: bool = True) -> str:
     found.begin(FrozenPlan(plan, "m1", {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for one in records:
-        found.store.keep(one, Evidence())
+        found.store.keep(one)
     return str(found.path)
 
 
@@ -195,7 +195,7 @@ def as_runs(records: list[Record], folder: Path) -> str:
     for one in records:
         label = one.cell.levels["log"]
         moved = replace(one, system=replace(one.system, label=label), series=label, purpose="sweep")
-        Store(folder).keep(replace(moved, id=f"{label}-{one.block}"), Evidence())
+        Store(folder).keep(replace(moved, id=f"{label}-{one.block}"))
     return str(folder)
 
 

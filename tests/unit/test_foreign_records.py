@@ -53,7 +53,7 @@ def trials(tmp_path: Path) -> None:
             choice=Choice("tpcb-like", {"scale": "1"}),
             checks=(Check("sums agree", True),),
         )
-        store.keep(one, evidence())
+        store.keep(one, **evidence())
 
 
 def imported(run: Run, program: str = "pgbench", name: str = "pgbench.txt", label: str = "theirs") -> str:

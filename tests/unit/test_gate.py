@@ -28,7 +28,7 @@ from ironbench.model.lab import VALUE, Claim, Method, Stage
 from ironbench.model.note import FLAGGED, note, text_note
 from ironbench.model.record import Status
 from ironbench.printer import Printer
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import wording
 from ironbench.study.findings import compare_cells
@@ -53,7 +53,7 @@ def made(tmp_path: Path) -> Made:
         found.begin(FrozenPlan(plan, "m1", {}, {}))
         found.declare(plan.method.stages[0], plan.trials)
         for one in trials(plan, {CELLS[0]: 1000.0, CELLS[1]: 1000.0 * ratio}, spread, **fields)[:kept]:
-            found.store.keep(one, Evidence())
+            found.store.keep(one)
         return str(found.path)
 
     return directory
@@ -330,7 +330,7 @@ def test_records_that_were_not_run_in_blocks_are_refused(made: Made, tmp_path: P
     store = Store(tmp_path / "runs")
     plan = lab({"version": ("16", "18")}, blocks=6)
     for one in trials(plan, dict.fromkeys(CELLS, 1000.0)):
-        store.keep(replace(one, purpose="sweep", series=one.cell.name[-2:]), Evidence())
+        store.keep(replace(one, purpose="sweep", series=one.cell.name[-2:]))
     with pytest.raises(InputError, match="were not run in blocks of one lab") as caught:
         gate("16", "18", results=str(store.directory))
     assert "ironbench compare" in caught.value.hint
@@ -344,7 +344,7 @@ def test_a_gate_on_other_work_says_what_differs(tmp_path: Path) -> None:
     for one in trials(plan, dict.fromkeys(CELLS, 1000.0)):
         scale = one.cell.name[-2:]
         choice = replace(one.choice, options={**one.choice.options, "scale": scale})
-        store.keep(replace(one, purpose="sweep", series=scale, choice=choice), Evidence())
+        store.keep(replace(one, purpose="sweep", series=scale, choice=choice))
     with pytest.raises(InputError, match=r"work differs.*scale=16 vs. scale=18"):
         gate("16", "18", results=str(tmp_path))
 
@@ -354,7 +354,7 @@ def test_a_comparison_that_the_lab_does_not_declare_is_refused(tmp_path: Path) -
     found = LabDirectory(tmp_path)
     found.begin(FrozenPlan(plan, "m1", {}, {}))
     for one in trials(plan, {setup.cell.name: 1000.0 for setup in plan.setups}):
-        found.store.keep(one, Evidence())
+        found.store.keep(one)
     with pytest.raises(InputError, match="does not declare this comparison") as caught:
         gate("17", "18", results=str(tmp_path))
     assert '"version=16" "version=17"' in caught.value.hint
@@ -370,7 +370,7 @@ def test_a_lab_that_compares_cells_with_skipped_ones_alone_is_refused(tmp_path: 
     found.begin(FrozenPlan(plan, "m1", {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for record in trials(plan, {neither: 1000.0, both: 1000.0}):
-        found.store.keep(record, Evidence())
+        found.store.keep(record)
     with pytest.raises(InputError, match="compares nothing without the skipped configurations: version=16 log=memory"):
         gate(str(tmp_path))
 

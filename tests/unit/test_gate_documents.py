@@ -20,7 +20,6 @@ from ironbench.lab.gate_rounds import Policy
 from ironbench.model.lab import VALUE, Claim, Lab, Stage
 from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
-from ironbench.records import Evidence
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report.gate_page import written
 from ironbench.serve import gate as served
@@ -164,6 +163,6 @@ def test_a_gated_lab_that_refutes_a_claim_ends_as_the_gate_does(
     for stage in plan.method.stages:
         directory.declare(stage, [trial for trial in plan.trials if trial.stage == stage.number])
     for one in records:
-        directory.store.keep(one, Evidence())
+        directory.store.keep(one)
     assert _gated(directory, directory.records(), REFUTED, True, Policy("pass")) == CLOSED
     assert json.loads(capsys.readouterr().out)["result"] == "FAIL"

@@ -16,7 +16,7 @@ from ironbench.errors import InputError
 from ironbench.model.note import note
 from ironbench.model.record import SLICES, Record, Status
 from ironbench.model.system import System
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.report import formats
 from ironbench.report.history import page
 from ironbench.study.archive import EMPTY
@@ -158,7 +158,7 @@ def test_text_of_others_is_escaped_on_the_page() -> None:
 @pytest.fixture
 def results(tmp_path: Path) -> str:
     for one in nights(SLOWER):
-        Store(tmp_path).keep(one, Evidence())
+        Store(tmp_path).keep(one)
     return str(tmp_path)
 
 
@@ -173,7 +173,7 @@ def test_the_verb_prints_text_and_writes_what_the_files_name_says(
 
 def test_records_of_labs_among_the_results_are_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for one in nights(SLOWER):
-        Store(tmp_path / "labs" / one.series).keep(one, Evidence())
+        Store(tmp_path / "labs" / one.series).keep(one)
     assert history(results=str(tmp_path)) == 0
     assert "Throughput worse since 2026-10-09: " in capsys.readouterr().out
 

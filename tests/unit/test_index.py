@@ -23,14 +23,14 @@ from ironbench.cli.list import list_
 from ironbench.errors import InputError
 from ironbench.model.record import Record
 from ironbench.printer import Printer
-from ironbench.records import Evidence, Store, index
+from ironbench.records import Store, index
 from ironbench.records.index import NAME, VERSION, WAIT_S
 
 
 def kept(directory: Path, *ids: str) -> Store:
     store = Store(directory)
     for id in ids:
-        store.keep(record(id=id, series="s"), Evidence())
+        store.keep(record(id=id, series="s"))
     return store
 
 
@@ -68,7 +68,7 @@ def test_a_folder_put_in_place_of_another_is_read_anew(tmp_path: Path) -> None:
     assert store.listed()[0].throughput == 1000.0
     shutil.rmtree(store.path("a"))
     other = Store(tmp_path / "y")
-    other.keep(record(id="a", series="s", throughput=7.0), Evidence())
+    other.keep(record(id="a", series="s", throughput=7.0))
     shutil.move(other.path("a"), store.path("a"))
     assert store.listed()[0].throughput == 7.0
 
@@ -268,7 +268,7 @@ def test_a_writer_that_does_not_end_is_not_waited_for_for_ever(tmp_path: Path, m
 def test_labs_and_runs_of_one_directory_share_an_index(tmp_path: Path) -> None:
     runs = kept(tmp_path, "a")
     lab = runs.of_lab("x")
-    lab.keep(record(id="a", series="lab"), Evidence())
+    lab.keep(record(id="a", series="lab"))
     assert [row.series for row in lab.listed()] == ["lab"] and [row.series for row in runs.listed()] == ["s"]
     assert not (lab.directory / NAME).exists() and indexed(tmp_path) == ["a", "a"]
     with pytest.raises(InputError, match="matches no record"):
@@ -303,7 +303,7 @@ def test_a_damaged_record_does_not_keep_its_trial_from_being_measured_again(tmp_
 
 def test_a_record_of_a_newer_version_is_left_out_and_said(tmp_path: Path) -> None:
     kept(tmp_path, "a")
-    Store(tmp_path).keep(replace(record(id="new"), schema=99), Evidence())
+    Store(tmp_path).keep(replace(record(id="new"), schema=99))
     talk = io.StringIO()
     assert [one.id for one in Store(tmp_path, Printer(io.StringIO(), talk)).all()] == ["a"]
     assert "newer than" in talk.getvalue()
@@ -341,10 +341,10 @@ import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from factories import record
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 store = Store(Path({results!r}))
 for number in range(40):
-    store.keep(record(id=f"{{sys.argv[1]}}-{{number}}", series="s"), Evidence())
+    store.keep(record(id=f"{{sys.argv[1]}}-{{number}}", series="s"))
     store.listed()
 """
 

@@ -13,7 +13,6 @@ from ironbench.cli import verdict
 from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import NOT_BACK, Check, Record, Status
 from ironbench.printer import Printer
-from ironbench.records import Evidence
 from ironbench.records.labs import FrozenPlan, LabDirectory
 
 MEANS = {"log=disk": 1000.0, "log=memory": 1500.0}
@@ -26,7 +25,7 @@ def ended(place: Path, *records: Record, crash: str = "") -> int:
     directory.begin(FrozenPlan(plan, "m1", {}, {}))
     directory.declare(plan.method.stages[0], plan.trials)
     for one in records:
-        directory.store.keep(one, Evidence())
+        directory.store.keep(one)
     return verdict.show(directory, list(records), json=False, printer=Printer())
 
 

@@ -17,7 +17,6 @@ from ironbench.model.lab import Lab, Stage
 from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.plan import screen
-from ironbench.records import Evidence
 from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import studies as labs
 from ironbench.report import wording
@@ -58,7 +57,7 @@ def test_failed_blocks_are_repeated_whole_in_a_random_order_of_their_own(tmp_pat
     plan = lab(THREE, blocks=6)
     directory = begun(plan, tmp_path)
     for one in failing(plan, [1, 4]):
-        directory.store.keep(one, Evidence())
+        directory.store.keep(one)
     assert schedule.repeat_failed(directory) == 2
     records = directory.records()
     waiting = []
@@ -75,12 +74,12 @@ def test_a_machine_that_became_faster_before_the_repeat_is_in_no_ratio(tmp_path:
     plan = lab(THREE, blocks=8)
     directory = begun(plan, tmp_path)
     for one in failing(plan, range(4)):
-        directory.store.keep(one, Evidence())
+        directory.store.keep(one)
     schedule.repeat_failed(directory)
     now = directory.lab()
     fresh = replace(now, trials=tuple(trial for trial in now.trials if trial.block >= 8))
     for one in measured(fresh, 2000.0, hour=20):
-        directory.store.keep(one, Evidence())
+        directory.store.keep(one)
     records = directory.records()
     for one in findings(records, directory.lab(), 1, others=()):
         assert one.blocks == 8
@@ -94,13 +93,13 @@ def test_a_repeat_that_was_killed_is_finished_by_a_plain_resume(tmp_path: Path) 
     plan = lab(THREE, blocks=6)
     directory = begun(plan, tmp_path)
     for one in failing(plan, [2]):
-        directory.store.keep(one, Evidence())
+        directory.store.keep(one)
     schedule.repeat_failed(directory)
     records = directory.records()
     first = Blocks(directory, records).planned(records)
     assert first is not None and first.block == 6
     (like,) = (one for one in measured(plan, 1000.0) if (one.block, one.cell.name) == (0, first.cell.name))
-    directory.store.keep(replace(like, id="new", block=6), Evidence())
+    directory.store.keep(replace(like, id="new", block=6))
     again = LabDirectory(tmp_path)
     second = Blocks(again, again.records()).planned(again.records())
     assert second is not None and second.block == 6 and second.cell != first.cell
@@ -113,7 +112,7 @@ def test_a_repeated_block_keeps_its_stage_and_takes_no_number_of_a_later_one(tmp
     directory = begun(plan, tmp_path)
     first = replace(plan, trials=tuple(trial for trial in staged if trial.stage == 1))
     for one in failing(first, [0]):
-        directory.store.keep(one, Evidence())
+        directory.store.keep(one)
     schedule.repeat_failed(directory)
     repeated = [trial for trial in directory.lab().trials if trial.block == 10]
     assert len(repeated) == 3 and {trial.stage for trial in repeated} == {1}

@@ -22,7 +22,6 @@ from ironbench.model.record import Record, Status
 from ironbench.model.search import Limit, Search
 from ironbench.model.system import Trial
 from ironbench.plan import blocks
-from ironbench.records import Evidence
 from ironbench.records.labs import LabDirectory
 from ironbench.records.progress import given_up_of_all
 from ironbench.report import wording
@@ -321,7 +320,7 @@ def test_a_directory_takes_another_lab_as_long_as_no_trial_is_in_it(lab: LabDire
     lab.begin(again)
     assert lab.frozen() == again
     assert lab.declared() == ()
-    lab.store.keep(measured(lab, frozen.lab.trials[0], Status.FAILED), Evidence())
+    lab.store.keep(measured(lab, frozen.lab.trials[0], Status.FAILED))
     with pytest.raises(InputError, match="already contains a lab") as caught:
         lab.begin(frozen)
     assert "another directory with --results" in caught.value.hint

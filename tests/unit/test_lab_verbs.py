@@ -14,7 +14,7 @@ from ironbench.cli.lab import resume
 from ironbench.cli.lead import lead
 from ironbench.cli.report import report
 from ironbench.errors import FailureError, InputError
-from ironbench.records import Evidence, labs
+from ironbench.records import labs
 from ironbench.records.labs import FrozenPlan, LabDirectory
 
 CELLS = ("log=disk clients=1", "log=disk clients=8", "log=memory clients=1", "log=memory clients=8")
@@ -27,7 +27,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
     found.begin(FrozenPlan(plan, "m1", {}, {}))
     found.declare(plan.method.stages[0], plan.trials)
     for one in trials(plan, dict(zip(CELLS, (1000.0, 3000.0, 1500.0, 4500.0), strict=True)), observed=True):
-        found.store.keep(one, Evidence())
+        found.store.keep(one)
     return str(found.path)
 
 
@@ -136,7 +136,7 @@ def of_machine(folder: Path, cpu: str, speed: float, clients: tuple[str, ...] = 
     found.declare(plan.method.stages[0], plan.trials)
     rates = (1000.0 * speed, 3000.0 * speed, 1500.0 * speed, 4500.0 * speed)
     for one in trials(plan, dict(zip([one.cell.name for one in plan.setups], rates, strict=False))):
-        found.store.keep(replace(one, machine=key, series=cpu, id=f"{cpu}-{one.id}"), Evidence())
+        found.store.keep(replace(one, machine=key, series=cpu, id=f"{cpu}-{one.id}"))
     return str(folder)
 
 

@@ -15,7 +15,7 @@ from ironbench.model.curve import Curve
 from ironbench.model.note import note, text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Choice, Load
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.records.index import short
 from ironbench.report import formats
 from ironbench.report import leaderboard as report
@@ -70,7 +70,7 @@ def own(directory: Path) -> list[Record]:
     store = Store(directory)
     records = sweep(DISK, 3600, 6)
     for one in records:
-        store.keep(one, Evidence())
+        store.keep(one)
     return records
 
 
@@ -125,7 +125,7 @@ def both(directory: Path) -> list[Record]:
     records = [*sweep(WHOLE, 3600, 6), *sweep(HELD, 2520, 6)]
     store = Store(directory)
     key = store.keep_shared("machines", MACHINE)
-    return [store.keep(replace(one, machine=key), Evidence()) for one in records]
+    return [store.keep(replace(one, machine=key)) for one in records]
 
 
 @pytest.mark.parametrize(
@@ -173,15 +173,15 @@ def test_money_that_hangs_on_a_number_of_sockets_that_nobody_knows_is_not_counte
 def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:
     store = Store(tmp_path)
     ramp = Curve("clients", "ramp:1-8/30s", ((0.0, 1.0), (30.0, 8.0)))
-    store.keep(record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp", machine="m1"), Evidence())
+    store.keep(record(DISK, 8, 900.0, load=Load(curve=ramp, duration_s=30.0), id="ramp", machine="m1"))
     with pytest.raises(InputError, match=r"nothing to rank .*the number of clients followed a load curve") as caught:
         asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert caught.value.hint == "run the workload with a constant number of clients"
-    store.keep(record(MEMORY, 8, 500.0, id="steady", machine="m1"), Evidence())
+    store.keep(record(MEMORY, 8, 500.0, id="steady", machine="m1"))
     (ranking,) = asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert [place.score for place in ranking.places] == [500.0]
     assert ranking.left_out == (note("of-subjects", subjects=DISK.label, note=note("driven-along-curve")),)
-    store.keep(record(DISK, 8, 700.0, id="again", machine="m1"), Evidence())
+    store.keep(record(DISK, 8, 700.0, id="again", machine="m1"))
     (ranking,) = asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert [place.score for place in ranking.places] == [700.0, 500.0] and not ranking.left_out
 
@@ -258,7 +258,7 @@ def test_unknown_lists_columns_and_money_without_a_price_are_refused(
 
 
 def test_records_of_failed_trials_alone_are_not_said_to_need_a_closed_loop(tmp_path: Path) -> None:
-    Store(tmp_path).keep(record(status=Status.VOIDED, causes=(text_note("check failed"),)), Evidence())
+    Store(tmp_path).keep(record(status=Status.VOIDED, causes=(text_note("check failed"),)))
     with pytest.raises(InputError, match=r"nothing to rank .*no usable trial") as caught:
         asked("igen-oltp", "", "", "", (), str(tmp_path))
     assert "--rate" not in caught.value.hint and caught.value.hint

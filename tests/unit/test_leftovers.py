@@ -22,12 +22,12 @@ from ironbench.errors import FailureError, InputError
 from ironbench.host import data_dirs, processes, register, scratch, shared_memory, space
 from ironbench.lab import build
 from ironbench.model.system import Choice, Load, System
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 
 
 def test_records_that_are_gone_at_the_end_are_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    kept = [store.keep(one, Evidence()) for one in sweep(DISK, 3000, 5, clients=(1, 4), repeats=2)]
+    kept = [store.keep(one) for one in sweep(DISK, 3000, 5, clients=(1, 4), repeats=2)]
     verdict.require_kept(store, kept)
     shutil.rmtree(store.path(kept[0].id))
     with pytest.raises(FailureError) as failed:

@@ -13,7 +13,7 @@ from served import LAB, begun, stocked
 from ironbench.cli.list import KINDS, list_
 from ironbench.cli.show import show
 from ironbench.errors import InputError
-from ironbench.records import Evidence, Store, foreign
+from ironbench.records import Store, foreign
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 
@@ -26,7 +26,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> str:
         metrics={"transactions": 3_000_001.0, "cache_hit_share": 0.5, "data_bytes": 640e6},
     )  # fmt: skip
     for one in [*map(suspect, sweep(DISK, 3000, 6, clients=(1, 4), repeats=1)), fast]:
-        Store(directory).keep(one, Evidence())
+        Store(directory).keep(one)
     begun(directory)
     foreign.take_in("pgbench", Path(__file__).parents[1] / "data" / "foreign" / "pgbench.txt", "", directory)
     return str(directory)

@@ -126,7 +126,7 @@ def test_show_prints_the_machine_of_the_server(tmp_path: Path) -> None:
     store = Store(tmp_path, Printer.silent())
     key = store.keep_shared("machines", SERVER)
     one = there(key)
-    store.keep(one, evidence())
+    store.keep(one, **evidence())
     text = trial_text.one(one, machine_facts(one, store), {})
     assert "server's processor" in text and "client's processor" not in text
 

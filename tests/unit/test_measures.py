@@ -14,7 +14,7 @@ from ironbench.model.driven import Driven
 from ironbench.model.note import Note, text_note
 from ironbench.model.record import Budget, Check, Record, Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System
-from ironbench.records import Evidence, Store, make, measures
+from ironbench.records import Store, make, measures
 from ironbench.workloads import probe_client
 from ironbench.workloads.storage import figures
 from ironbench.workloads.storage.passes import PassResult
@@ -118,7 +118,7 @@ def fullest(choice: Choice, metrics: dict[str, float]) -> Record:
 
 def written(record: Record, results: Path) -> int:
     store = Store(results)
-    store.keep(record, Evidence())
+    store.keep(record)
     return (store.path(record.id) / "record.json").stat().st_size
 
 

@@ -22,7 +22,7 @@ from ironbench.model.lab import NOTHING_ELSE, Configuration, Factor
 from ironbench.model.note import Note, NoteRange, merged, note, text_note
 from ironbench.model.observer import CONCURRENCY
 from ironbench.model.record import SUSPICIOUS, Status
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.report import wording
 from ironbench.report.as_json import plain_value
 from ironbench.report.wording.answers import (
@@ -366,7 +366,7 @@ def test_causes_of_flagged_trials_begin_with_the_most_frequent() -> None:
 def test_a_record_keeps_its_notes_as_values(tmp_path: Path) -> None:
     notes = (note("cpu-taken", share=0.1, programs=0.1, steal=0.0), note("query-failed", queries=(("q09", "no"),)))
     store = Store(tmp_path)
-    store.keep(record(id="one", warnings=notes), Evidence())
+    store.keep(record(id="one", warnings=notes))
     (read,) = store.all()
     assert read.warnings == notes
     assert hash(read.warnings) == hash(notes)
@@ -374,7 +374,7 @@ def test_a_record_keeps_its_notes_as_values(tmp_path: Path) -> None:
 
 def test_warnings_of_records_before_notes_are_read_as_their_texts(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.keep(record(id="one"), Evidence())
+    store.keep(record(id="one"))
     path = tmp_path / "trials" / "one" / "record.json"
     document = msgspec.json.decode(path.read_bytes())
     document |= {"schema": 3, "warnings": [{"code": "cpu-taken", "text": "12 % was taken"}]}

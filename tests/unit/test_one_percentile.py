@@ -18,11 +18,12 @@ from labfactory import lab, trials
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
 from ironbench.cli.report import report
+from ironbench.model.driven import NOT_DRIVEN
 from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.system import Load, System
 from ironbench.printer import Printer
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.report.cell import TableCell
 from ironbench.report.ending import run_summary, search_summary
 from ironbench.report.numbers import quantity
@@ -54,7 +55,7 @@ def kept(store: Store, system: System, load: Load, label: str) -> list[Record]:
         one = record(
             replace(system, label=label), 4, 400.0, block=block, load=load, machine=key, series=label, metrics=own
         )
-        found.append(store.keep(one, Evidence(histograms={"response_time": histogram})))
+        found.append(store.keep(one, replace(NOT_DRIVEN, histograms={"response_time": histogram})))
     return found
 
 

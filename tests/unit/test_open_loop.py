@@ -18,7 +18,7 @@ from ironbench.model.note import Note, note, text_note
 from ironbench.model.record import RATE_NOT_KEPT, Record, Status
 from ironbench.model.system import Cell, Load, System
 from ironbench.plan.sweep import plan
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.records.index import short
 from ironbench.report import document, trial_text
 from ironbench.report.headline import headline
@@ -64,7 +64,7 @@ def results(tmp_path: Path) -> str:
     store = Store(tmp_path)
     key = store.keep_shared("machines", MACHINE)
     for one in [*trials, *opened("late", 5000, 2900, 4.0, kept=False)]:
-        store.keep(replace(one, machine=key), Evidence())
+        store.keep(replace(one, machine=key))
     return str(tmp_path)
 
 
@@ -140,7 +140,7 @@ def test_totals_of_unlike_work_have_no_ratio_and_that_is_said(
         *opened("same", 500, 495, 0.02),
     ]
     for one in trials:
-        Store(tmp_path).keep(replace(one, metrics={**one.metrics, **used}), Evidence())
+        Store(tmp_path).keep(replace(one, metrics={**one.metrics, **used}))
     for named, why in (
         (("closed", "asked"), "the loads differ"),
         (
@@ -184,7 +184,7 @@ def test_an_open_loop_gives_no_score_and_that_is_said(
 
 def test_records_of_open_loops_alone_are_no_leaderboard(tmp_path: Path) -> None:
     for one in opened("asked", 500, 495, 0.02):
-        Store(tmp_path).keep(one, Evidence())
+        Store(tmp_path).keep(one)
     with pytest.raises(InputError, match=r"nothing to rank .asked: the trials ran in an open loop") as caught:
         leaderboard("igen-oltp", "", "", "", None, str(tmp_path), False)
     assert "without --rate" in caught.value.hint

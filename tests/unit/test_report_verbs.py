@@ -16,10 +16,11 @@ from ironbench.cli.lead import lead
 from ironbench.cli.record import export
 from ironbench.cli.report import report
 from ironbench.errors import InputError
+from ironbench.model.driven import NOT_DRIVEN
 from ironbench.model.note import text_note
 from ironbench.model.observation import Series
 from ironbench.model.record import Record, Status
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
 
@@ -33,9 +34,9 @@ def stored(directory: Path, records: Sequence[Record]) -> str:
         for thousand in range(1, 200):
             histogram.record(thousand * 10_000)
         seconds = {name: array.array("d", column).tobytes() for name, column in shelf.seconds(one.id).items()}
-        observed = [Series(name, tuple(c["t_s"]), tuple(c["value"])) for name, c in shelf.observed(one.id).items()]
+        series = [Series(name, tuple(c["t_s"]), tuple(c["value"])) for name, c in shelf.observed(one.id).items()]
         histograms = {"response_time": histogram} if seconds else {}
-        store.keep(one, Evidence(seconds=seconds, observed=observed, histograms=histograms))
+        store.keep(one, replace(NOT_DRIVEN, seconds=seconds, series=tuple(series), histograms=histograms))
     return str(directory)
 
 

@@ -47,7 +47,7 @@ def begun(options: dict[str, Any], store: Store, monkeypatch: pytest.MonkeyPatch
         machine=machine,
     )
     one = replace(one, cell=trial.cell)
-    store.keep(one, evidence())
+    store.keep(one, **evidence())
     monkeypatch.setattr(run_plan, "fingerprint", dict)
     monkeypatch.setattr(run_plan, "content_key", lambda _: machine)
     return one

@@ -112,7 +112,7 @@ def test_what_leaves_the_work_as_it_is_makes_nothing_else_of_it() -> None:
 def test_a_run_is_resumed_by_its_own_command_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files with one name may have different contents, and a picture may be requested elsewhere."""
     before, store = of("igen-cpu", png="one/set.png"), Store(tmp_path, Printer.silent())
-    store.keep(before, evidence())
+    store.keep(before, **evidence())
     asked = before
 
     def planned(_: RunFile) -> tuple[Plan, Secrets]:

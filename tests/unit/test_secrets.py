@@ -22,7 +22,6 @@ from ironbench.model.record import Status
 from ironbench.model.redact import redacted, redacted_sql, redacted_toml
 from ironbench.model.secrets import Secrets, hidden
 from ironbench.records import Store
-from ironbench.records.evidence import Evidence
 
 
 @pytest.fixture(autouse=True)
@@ -127,7 +126,7 @@ def test_a_record_keeps_no_password_that_a_server_repeated(tmp_path: Path) -> No
         causes=(text_note("FATAL: hunter2! is wrong"),),
         warnings=(Note("x", {"text": "said hunter2!"}),),
     )
-    kept = Store(tmp_path).keep(one, Evidence())
+    kept = Store(tmp_path).keep(one)
     assert kept.causes == (text_note("FATAL: ••• is wrong"),)
     assert not any(b"hunter2!" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 

@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 
 from ironbench.errors import FailureError, InputError
 from ironbench.lab.slices.turns import SLICES
+from ironbench.model.driven import NOT_DRIVEN
 from ironbench.model.observation import Series
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Choice, Load, System, Trial
 from ironbench.printer import Printer
-from ironbench.records import Evidence, Store, attached, durable
+from ironbench.records import Store, attached, durable
 from ironbench.records.evidence import READERS, text
 from ironbench.records.export import export
 
@@ -50,7 +51,8 @@ def record(id: str, series: str = "s1", label: str = "a", started: str = "2026-0
 def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     store = Store(tmp_path)
     timeline = {"t_s": doubles(0.0, 0.1), "transactions": doubles(5, 6)}
-    kept = store.keep(record("r1"), Evidence(timeline, observed=[Series("cpu_busy", (0.0, 1.0), (0.5, 0.6))]))
+    series = (Series("cpu_busy", (0.0, 1.0), (0.5, 0.6)),)
+    kept = store.keep(record("r1"), replace(NOT_DRIVEN, timeline=timeline, series=series))
     assert store.all() == [kept]
     assert store.timeline("r1")["transactions"].tolist() == [5, 6]
     assert store.observed("r1")["cpu_busy"]["value"].tolist() == [0.5, 0.6]
@@ -67,22 +69,22 @@ def test_the_purpose_of_a_trial_is_written_as_records_have_always_had_it() -> No
 def test_any_metrics_survive_the_way_to_disk(tmp_path_factory, metrics) -> None:
 
     store = Store(tmp_path_factory.mktemp("store"))
-    store.keep(replace(record("r"), metrics=metrics), Evidence())
+    store.keep(replace(record("r"), metrics=metrics))
     assert store.all()[0].metrics == metrics
 
 
 def test_a_record_is_never_overwritten(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.keep(record("r1"), Evidence())
+    store.keep(record("r1"))
     with pytest.raises(FailureError, match="already in the store"):
-        store.keep(record("r1", label="b"), Evidence())
+        store.keep(record("r1", label="b"))
     assert store.all()[0].system.label == "a"
 
 
 def test_a_label_means_all_its_series_and_records_come_in_the_order_named(tmp_path: Path) -> None:
     store = Store(tmp_path)
     for day, (id, series, label) in enumerate((("old", "s1", "a"), ("other", "s2", "b"), ("new", "s3", "a")), 1):
-        store.keep(record(id, series, label, started=f"2026-01-0{day}T00:00:00+00:00"), Evidence())
+        store.keep(record(id, series, label, started=f"2026-01-0{day}T00:00:00+00:00"))
     assert [one.id for one in store.select(["a"])] == ["old", "new"]
     assert [one.id for one in store.select(["s1"])] == ["old"]
     assert [one.id for one in store.select(["b", "a"])] == ["other", "old", "new"]
@@ -92,7 +94,7 @@ def test_a_label_means_all_its_series_and_records_come_in_the_order_named(tmp_pa
 
 def test_an_unknown_selection_suggests_the_nearest_name(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.keep(record("r1", label="log-on-disk"), Evidence())
+    store.keep(record("r1", label="log-on-disk"))
     with pytest.raises(InputError) as caught:
         store.select(["log-on-disc"])
     assert "log-on-disk" in caught.value.hint
@@ -145,7 +147,7 @@ DAMAGES = [cut_off, flipped, lambda path: path.write_bytes(b""), Path.unlink]
 
 def test_a_record_says_the_digest_of_each_of_its_files(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    kept = store.keep(record("r"), evidence())
+    kept = store.keep(record("r"), **evidence())
     assert store.all() == [kept]
     assert set(kept.files) == set(read(store, "r"))
     for name, digest in kept.files.items():
@@ -161,7 +163,7 @@ def test_a_damaged_file_is_named_and_left_out_of_what_needs_it(
 ) -> None:
     said = io.StringIO()
     store = Store(tmp_path, Printer(stderr=said))
-    kept = store.keep(record("r"), evidence())
+    kept = store.keep(record("r"), **evidence())
     damage(store.path("r") / name)
     assert list(store.damage("r")) == [name]
     for _ in range(2):
@@ -176,7 +178,7 @@ def test_a_damaged_file_of_a_record_without_digests_is_left_out_too(
     tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
     store = Store(tmp_path)
-    kept = store.keep(record("r"), evidence())
+    kept = store.keep(record("r"), **evidence())
     (store.path("r") / "record.json").write_bytes(msgspec.json.encode(replace(kept, schema=2, files={})))
     assert store.damage("r") == {}
     damage(store.path("r") / name)
@@ -222,7 +224,7 @@ def test_what_a_killed_writer_left_is_removed_and_what_a_living_one_writes_is_no
 
 def test_an_export_beside_files_of_the_user_removes_unfinished_exports_alone(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
-    store.keep(record("r"), Evidence())
+    store.keep(record("r"))
     strangers = ["settings.json.7.tmp", "notes.md.7.tmp", ".site.live", ".writing-letters", "labs/a/x.toml.7.tmp"]
     for name in (*strangers, ".lab.ibr.7.tmp"):
         (tmp_path / name).mkdir(parents=True)
@@ -237,10 +239,12 @@ import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from tests.unit.test_store import record, doubles
-from ironbench.records import Evidence, Store
+from dataclasses import replace
+from ironbench.model.driven import NOT_DRIVEN
+from ironbench.records import Store
 store = Store(Path({results!r}))
 for number in range(100000):
-    store.keep(record(f"r{{number}}"), Evidence(timeline={{"t_s": doubles(*range(5000))}}))
+    store.keep(record(f"r{{number}}"), replace(NOT_DRIVEN, timeline={{"t_s": doubles(*range(5000))}}))
     print(number, flush=True)
 """
 

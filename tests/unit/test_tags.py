@@ -14,7 +14,7 @@ from ironbench.errors import InputError
 from ironbench.lab import declare, run_plan
 from ironbench.model.secrets import HIDDEN
 from ironbench.plan import labfile, run_file, tags
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.study.differences import differences, facts_of
 
 pytest.importorskip("ironbench._core", reason="the core is not built")
@@ -69,7 +69,7 @@ def test_tags_are_listed_and_differ_like_other_facts(tmp_path: Path, capsys: pyt
     one = record(DISK, 1, tags={"commit": "1f3c2a9"})
     other = record(replace(DISK, label="other"), 1, tags={"commit": "2"}, series="20261122T010000-x")
     for each in (one, other):
-        Store(tmp_path).keep(each, Evidence())
+        Store(tmp_path).keep(each)
     assert list_("records", str(tmp_path), True) == 0
     rows = json.loads(capsys.readouterr().out)["records"]
     assert [row["tags"] for row in rows] == [{"commit": "1f3c2a9"}, {"commit": "2"}]
@@ -84,7 +84,7 @@ def test_tags_are_listed_and_differ_like_other_facts(tmp_path: Path, capsys: pyt
 def test_records_without_tags_are_listed_without_their_column(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Store(tmp_path).keep(record(DISK, 1), Evidence())
+    Store(tmp_path).keep(record(DISK, 1))
     list_("records", str(tmp_path), False)
     assert "tags" not in capsys.readouterr().out
 

@@ -221,7 +221,7 @@ def test_ctrl_c_while_records_of_a_block_are_written_writes_none_twice_and_ends_
         record = replace(records[trial.cell.name], id=record_id(plan.series, trial))
         if len(written) == 2:
             if in_place:
-                store.keep(record, evidence())
+                store.keep(record, **evidence())
             raise KeyboardInterrupt
         return record
 

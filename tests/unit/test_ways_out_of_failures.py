@@ -15,7 +15,6 @@ from ironbench.lab.schedule import Blocks, NextTrial, repeat_failed
 from ironbench.model.note import text_note
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Trial
-from ironbench.records import Evidence
 from ironbench.records.labs import LabDirectory
 from ironbench.records.progress import given_up_of_all
 
@@ -81,7 +80,7 @@ def test_a_lab_whose_trials_all_fail_names_the_resume_that_repeats_them(tmp_path
     plain = resumed(lab, records)
     assert plain is not None and plain.trial.block == 1
     for one in records:
-        lab.store.keep(one, Evidence())
+        lab.store.keep(one)
     last = max(trial.block for trial in lab.lab().trials)
     assert repeat_failed(lab) == 1
     again = [trial for trial in lab.lab().trials if trial.block == last + 1]

@@ -94,6 +94,10 @@ class Driven:
         return "inside" in self.summary
 
 
+NOT_DRIVEN = Driven("", alive=True)
+"""For a record without other data, such as a record that was made from a table."""
+
+
 def scheduled(summary: Mapping[str, Any]) -> int:
     """Returns the number of transactions to which a target rate applies.
 

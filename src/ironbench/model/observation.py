@@ -76,3 +76,6 @@ class Observation:
     in seconds while clients work."""
     withheld: Note | None = None
     """Why delayed metrics were left out, or None if they are included."""
+
+
+NOT_OBSERVED = Observation()

@@ -1,6 +1,5 @@
 """The append-only store of records."""
 
-from ironbench.records.evidence import Evidence
 from ironbench.records.store import Store
 
-__all__ = ["Evidence", "Store"]
+__all__ = ["Store"]

@@ -8,17 +8,17 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ironbench.errors import IronbenchError
+from ironbench.model.driven import Driven
 from ironbench.model.inside import ServerStatistics
-from ironbench.model.observation import Counted, Series
+from ironbench.model.observation import Counted, Observation
 from ironbench.model.profile import SampledStack
-from ironbench.model.record import Statement
+from ironbench.model.record import Record, Statement
 from ironbench.model.workers import WorkerPart
 from ironbench.records.attached import INSIDE, TIMED, WORKERS, read_inside, read_timed, read_workers
 
@@ -36,54 +36,41 @@ _LONGEST = 300
 """Maximum number of characters of a reader's message that are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The data of a trial in addition to its record."""
-
-    timeline: Mapping[str, bytes] = field(default_factory=dict)
-    """For each column, the little-endian float64 values, one row per 100 ms."""
-    seconds: Mapping[str, bytes] = field(default_factory=dict)
-    """For each column, the little-endian float64 values, one row per second."""
-    observed: Sequence[Series] = ()
-    counted: Sequence[Counted] = ()
-    """Quantities that were measured as histograms, for which only the count of each bucket is known."""
-    histograms: Mapping[str, Histogram] = field(default_factory=dict)
-    log: bytes = b""
-    """Standard error of the engine's child process."""
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    """The workload's own files by name, such as `plans.txt`."""
-    profile: Sequence[SampledStack] = ()
-    """Sampled stacks of the engine and of the client."""
-
-
-def write(folder: Path, evidence: Evidence, started_at: str, elapsed_s: float) -> dict[str, str]:
-    """Writes the files and does not sync them. Returns a dict that maps the name of each file to its digest. Raises
-    OSError."""
+def write(
+    folder: Path,
+    record: Record,
+    driven: Driven,
+    observation: Observation,
+    files: Mapping[str, bytes],
+    profile: Sequence[SampledStack],
+) -> dict[str, str]:
+    """Writes the files with the data of a trial and does not sync them. Returns a dict that maps the name of each file
+    to its digest. Raises OSError. `files`: further files by name."""
     from ironbench.records import parquet
 
-    if evidence.timeline:
-        parquet.write(folder / TIMELINE, evidence.timeline)
-    if evidence.seconds:
-        parquet.write(folder / SECONDS, evidence.seconds)
-    if evidence.observed:
-        parquet.write_series(folder / OBSERVED, evidence.observed)
-    if evidence.profile:
+    if driven.timeline:
+        parquet.write(folder / TIMELINE, driven.timeline)
+    if driven.seconds:
+        parquet.write(folder / SECONDS, driven.seconds)
+    if series := (*observation.series, *driven.series):
+        parquet.write_series(folder / OBSERVED, series)
+    if profile:
         from ironbench.records import profiles
 
-        profiles.write_profile(folder / PROFILE, evidence.profile)
-    if evidence.counted:
-        (folder / COUNTED).write_bytes(msgspec.json.encode(evidence.counted))
-    if evidence.histograms:
+        profiles.write_profile(folder / PROFILE, profile)
+    if observation.counted:
+        (folder / COUNTED).write_bytes(msgspec.json.encode(observation.counted))
+    if driven.histograms:
         from datetime import datetime
 
         from ironbench._core import write_hlog
 
-        start = datetime.fromisoformat(started_at).timestamp()
-        (folder / LATENCY).write_text(write_hlog(evidence.histograms, start, elapsed_s))
-    if evidence.log:
+        start = datetime.fromisoformat(record.started_at).timestamp()
+        (folder / LATENCY).write_text(write_hlog(driven.histograms, start, record.elapsed_s))
+    if driven.log:
         (folder / LOG).parent.mkdir()
-        (folder / LOG).write_bytes(evidence.log)
-    for name, content in evidence.files.items():
+        (folder / LOG).write_bytes(driven.log)
+    for name, content in {**driven.files, **files}.items():
         (folder / name).write_bytes(content)
     return {str(path.relative_to(folder)): digest_of(path) for path in sorted(folder.rglob("*")) if path.is_file()}
 

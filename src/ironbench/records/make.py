@@ -12,7 +12,7 @@ import msgspec
 from ironbench import _core, engines, workloads
 from ironbench.host.fingerprint import fingerprint
 from ironbench.model.driven import Driven
-from ironbench.model.observation import Observation
+from ironbench.model.observation import NOT_OBSERVED, Observation
 from ironbench.model.plan import Plan, record_id
 from ironbench.model.record import SLICES, TRIALS, Budget, Record
 from ironbench.model.redact import redacted, redacted_sql
@@ -21,7 +21,6 @@ from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.records import attached, judge, measures
 from ironbench.records.described import describe
-from ironbench.records.evidence import Evidence
 from ironbench.records.profiles import stacks
 from ironbench.records.store import Store
 from ironbench.trial.drive import checkpoints
@@ -42,7 +41,7 @@ def keep(
 ) -> Record:
     """Judges the trial, writes its record and evidence, and returns the record. `notes`: notes from the preparation of
     the trial. `session`: None if no engine was started."""
-    observation = observation or Observation()
+    observation = observation or NOT_OBSERVED
     prepared = notes.merge(driven.prepared.conditions, driven.prepared.warnings)
     workload = workloads.get(plan.choice.workload)
     options = plan.choice.options
@@ -110,8 +109,7 @@ def keep(
         tags={name: redacted(text, name) for name, text in plan.tags.items()},
         described=describe(plan.choice, plan.system.engine, trial.cell.load.clients),
     )
-    series = (*observation.series, *driven.series)
-    files = dict(driven.files)
+    files: dict[str, bytes] = {}
     if timed := measures.timed(driven):
         files[attached.TIMED] = attached.written_timed(timed)
     if prepared.output:
@@ -121,17 +119,7 @@ def keep(
         files[attached.WORKERS] = attached.written_workers(driven.workers, keys)
     if driven.inside_server:
         files[attached.INSIDE] = attached.written_inside(driven.inside_server)
-    evidence = Evidence(
-        timeline=driven.timeline,
-        seconds=driven.seconds,
-        observed=series,
-        counted=observation.counted,
-        profile=() if driven.profile is None else stacks(driven.profile),
-        histograms=driven.histograms,
-        log=driven.log,
-        files=files,
-    )
-    return store.keep(record, evidence)
+    return store.keep(record, driven, observation, files, () if driven.profile is None else stacks(driven.profile))
 
 
 def _server_machine(system: System, session: Session | None, driven: Driven, here: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 import hashlib
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,19 +24,19 @@ import msgspec
 
 from ironbench.errors import FailureError, InputError, nearest
 from ironbench.host import space
+from ironbench.model.driven import NOT_DRIVEN, Driven
 from ironbench.model.inside import NOTHING, ServerStatistics
-from ironbench.model.observation import Counted
+from ironbench.model.observation import NOT_OBSERVED, Counted, Observation
 from ironbench.model.profile import SampledStack
 from ironbench.model.record import SCHEMA, Record, Statement
 from ironbench.model.redact import HIDDEN
 from ironbench.model.secrets import hidden_in
 from ironbench.model.workers import WorkerPart
 from ironbench.printer import Printer
-from ironbench.records import durable
-from ironbench.records import evidence as files
+from ironbench.records import durable, evidence
 from ironbench.records.attached import INSIDE, TIMED, WORKERS
 from ironbench.records.decoded import decoded
-from ironbench.records.evidence import Columns, Evidence
+from ironbench.records.evidence import Columns
 from ironbench.records.index import Index, Listed, Stamp, names_in, stamp_of, state_of, text
 
 if TYPE_CHECKING:
@@ -98,8 +98,17 @@ class Store:
         with durable.held(self.directory / f".{series}.lock", f"run {series}", fleeting=True):
             yield
 
-    def keep(self, record: Record, evidence: Evidence) -> Record:
+    def keep(
+        self,
+        record: Record,
+        driven: Driven = NOT_DRIVEN,
+        observation: Observation = NOT_OBSERVED,
+        files: Mapping[str, bytes] = {},
+        profile: Sequence[SampledStack] = (),
+    ) -> Record:
         """Writes a record and its files either completely or not at all, even if the process is killed or power is cut.
+        The files contain the other data of the trial: what was driven and observed, further `files` by name, and the
+        sampled stacks.
 
         Returns the record with the digests of its files. Raises UnwrittenError.
         """
@@ -111,7 +120,7 @@ class Store:
             _put_away(final)
         try:
             with durable.unfinished_folder(self._trials / f".writing-{record.id}") as aside:
-                digests = files.write(aside, evidence, record.started_at, record.elapsed_s)
+                digests = evidence.write(aside, record, driven, observation, files, profile)
                 record = replace(record, files=digests)
                 (aside / RECORD).write_bytes(_encoded(record))
                 durable.sync_tree(aside)
@@ -315,44 +324,44 @@ class Store:
         return self._trials / id
 
     def seconds(self, id: str) -> Columns:
-        return self._evidence(id, files.SECONDS, files.columns, {})
+        return self._evidence(id, evidence.SECONDS, evidence.columns, {})
 
     def timeline(self, id: str) -> Columns:
-        return self._evidence(id, files.TIMELINE, files.columns, {})
+        return self._evidence(id, evidence.TIMELINE, evidence.columns, {})
 
     def observed(self, id: str) -> dict[str, Columns]:
         """Reads the observed time series: name → columns `t_s` and `value`."""
-        return _renamed(self._evidence(id, files.OBSERVED, files.series, {}))
+        return _renamed(self._evidence(id, evidence.OBSERVED, evidence.series, {}))
 
     def counted(self, id: str) -> list[Counted]:
-        return self._evidence(id, files.COUNTED, files.counted, [])
+        return self._evidence(id, evidence.COUNTED, evidence.counted, [])
 
     def profile(self, id: str) -> Sequence[SampledStack]:
-        return self._evidence(id, files.PROFILE, files.profile, ())
+        return self._evidence(id, evidence.PROFILE, evidence.profile, ())
 
     def histograms(self, id: str) -> dict[str, Histogram]:
-        return self._evidence(id, files.LATENCY, files.histograms, {})
+        return self._evidence(id, evidence.LATENCY, evidence.histograms, {})
 
     def text(self, id: str, name: str) -> str:
-        return self._evidence(id, name, files.text, "")
+        return self._evidence(id, name, evidence.text, "")
 
     def inside(self, id: str) -> ServerStatistics:
-        return self._evidence(id, INSIDE, files.inside, NOTHING)
+        return self._evidence(id, INSIDE, evidence.inside, NOTHING)
 
     def timed(self, id: str) -> Sequence[Statement]:
-        return self._evidence(id, TIMED, files.timed, ())
+        return self._evidence(id, TIMED, evidence.timed, ())
 
     def workers(self, id: str) -> Sequence[WorkerPart]:
-        return self._evidence(id, WORKERS, files.workers, ())
+        return self._evidence(id, WORKERS, evidence.workers, ())
 
     def damage(self, id: str) -> dict[str, str]:
         """Finds the damaged files of a record. Returns the fault of each file by the file's name."""
         faults = {}
-        for name, read in files.READERS.items():
+        for name, read in evidence.READERS.items():
             try:
                 self._read_evidence(id, name, read)
-            except files.UNREADABLE as error:
-                faults[name] = files.fault(error)
+            except evidence.UNREADABLE as error:
+                faults[name] = evidence.fault(error)
         return faults
 
     def _evidence(self, id: str, name: str, read: Callable[[Path], T], missing: T) -> T:
@@ -360,8 +369,8 @@ class Store:
         warning and returns `missing`."""
         try:
             content = self._read_evidence(id, name, read)
-        except files.UNREADABLE as error:
-            self.leave_out(self._trials / id / name, files.fault(error))
+        except evidence.UNREADABLE as error:
+            self.leave_out(self._trials / id / name, evidence.fault(error))
             return missing
         return missing if content is None else content
 
@@ -373,7 +382,7 @@ class Store:
             if digest is not None:
                 raise ValueError("no longer exists")
             return None
-        if digest is not None and files.digest_of(path) != digest:
+        if digest is not None and evidence.digest_of(path) != digest:
             raise ValueError("does not match the digest in the record")
         return read(path)
 

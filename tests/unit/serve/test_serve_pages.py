@@ -232,7 +232,7 @@ def test_what_users_wrote_is_shown_as_text(results: Path) -> None:
     evil = replace(one, id="evil", series="evil", system=replace(one.system, label="<script>alert(1)</script>"))
     from factories import evidence
 
-    store.keep(evil, evidence())
+    store.keep(evil, **evidence())
     client = browser(results)
     for path in ("/", "/archive", "/record/evil", "/series/evil", "/archive?view=labels"):
         assert "<script>alert" not in client.get(path).text, path

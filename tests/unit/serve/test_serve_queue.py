@@ -26,7 +26,7 @@ from ironbench.host.processes import ProcessId
 from ironbench.lab import schedule
 from ironbench.model.note import text_note
 from ironbench.model.record import Status
-from ironbench.records import Evidence, Store
+from ironbench.records import Store
 from ironbench.records.labs import PLAN, LabDirectory
 from ironbench.serve import queue as serve_queue
 from ironbench.serve import queue_page
@@ -204,7 +204,7 @@ def test_a_lab_whose_last_trial_failed_names_its_cause(queue: Queue, labs: Labs,
     entry = put(queue, "one")
     queue.tick()
     failed = record(status=Status.FAILED, causes=(text_note("the server did not start"),))
-    Store(tmp_path / "labs" / entry.lab).keep(failed, Evidence())
+    Store(tmp_path / "labs" / entry.lab).keep(failed)
     labs.end(1)
     queue.tick()
     assert "the server did not start" in queue.entries()[0].why
