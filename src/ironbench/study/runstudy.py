@@ -58,7 +58,10 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         for subject, own in zip(systems, curves, strict=True)
     )
     clients = clients_asked([part.subject.records for part in parts])
-    known = [own | facts(_reference(part), archive) for own, part in zip(clients, parts, strict=True)]
+    known = [
+        own | facts((part.main_trials or part.subject.records)[0], archive)
+        for own, part in zip(clients, parts, strict=True)
+    ]
     return Study(
         work=work_name(records[0].choice),
         derived=derived.get(records[0].choice.workload, ""),
@@ -67,7 +70,7 @@ def _study(records: Sequence[Record], archive: Archive, derived: Mapping[str, st
         differences=differences(known),
         shared=shared(known),
         details=details(
-            [(part.configuration, part.curve.main.trials) for part in parts if part.curve.main],
+            [(part.configuration, part.main_trials) for part in parts if part.main_trials],
             archive,
             in_blocks=False,
             all_trials=[(Configuration(subject.name), subject.usable) for subject in systems if subject.usable],
@@ -179,7 +182,3 @@ def _results(
         left_out=left_out(subject.records),
         device_io=distributions(at_peak, archive),
     )
-
-
-def _reference(part: SubjectResults) -> Record:
-    return (part.curve.main.trials if part.curve.main else part.subject.records)[0]

@@ -98,6 +98,11 @@ class SubjectResults:
         return self.curve.main.metrics if self.curve.main else {}
 
     @property
+    def main_trials(self) -> tuple[Record, ...]:
+        """The trials at the peak or rate. Empty if there are none."""
+        return tuple(self.curve.main.trials) if self.curve.main else ()
+
+    @property
     def open_loop(self) -> bool:
         return self.subject.records[0].cell.load.rate is not None
 
@@ -135,22 +140,10 @@ class CellResults:
     def usable(self) -> tuple[Record, ...]:
         return tuple(record for record in self.trials if record.status.comparable)
 
-
-@dataclass(frozen=True, slots=True)
-class MainResults:
-    """Main results of one subject. For runs, they are the results of a system at its peak or rate. For a lab, they are
-    the results of a configuration."""
-
-    configuration: Configuration
-    metrics: dict[str, Summary]
-    trials: tuple[Record, ...]
-    """The usable trials."""
-    cores: int | None
-    """Number of cores that the work can use on the machine that ran it. None if unknown."""
-
     @property
-    def name(self) -> str:
-        return self.configuration.name
+    def main_trials(self) -> tuple[Record, ...]:
+        """Same as `usable`. This is the name of the same property of `SubjectResults`."""
+        return self.usable
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,17 +253,9 @@ class Study:
         return tuple(dict.fromkeys(one for finding in self.findings for one in finding.dropped))
 
     @property
-    def main(self) -> list[MainResults]:
-        """Main results of all subjects. For runs, these are the systems that have usable trials at their peak or rate.
-        For a lab, these are the configurations."""
-        return [
-            *(
-                MainResults(part.configuration, main.metrics, tuple(main.trials), part.cores)
-                for part in self.parts
-                if (main := part.curve.main)
-            ),
-            *(MainResults(cell.configuration, cell.metrics, cell.usable, cell.cores) for cell in self.cells),
-        ]
+    def main(self) -> list[SubjectResults | CellResults]:
+        """For runs, the systems that have usable trials at their peak or rate. For a lab, the configurations."""
+        return [*(part for part in self.parts if part.curve.main), *self.cells]
 
     @property
     def counts(self) -> tuple[str, str]:

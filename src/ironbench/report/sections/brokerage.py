@@ -10,7 +10,7 @@ from ironbench.report.cell import UNKNOWN, Row, TableCell, centre, count
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import Section
-from ironbench.study.study import MainResults, Study
+from ironbench.study.study import CellResults, Study, SubjectResults
 from ironbench.study.summarise import Summary, summarise
 from ironbench.workloads.brokerage.figures import LAG, LIMITS_S, MIX, SCORE, TAKEN_BACK, allowed
 from ironbench.workloads.response_limits import P90
@@ -34,7 +34,7 @@ _FACTS = {
 
 
 def sections(study: Study) -> Iterator[Section]:
-    systems = [one for one in study.main if any(SCORE in trial.metrics for trial in one.trials)]
+    systems = [one for one in study.main if any(SCORE in trial.metrics for trial in one.main_trials)]
     if not systems:
         return
     head = ("", *(one.name for one in systems))
@@ -54,17 +54,17 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("brokerage", title, _LEAD, tables=tuple(tables), printed_at_end=True)
 
 
-def _per_core(system: MainResults) -> Summary | None:
+def _per_core(system: SubjectResults | CellResults) -> Summary | None:
     """Returns the score per core of the server. Returns None if the number of cores is unknown."""
     if not system.cores:
         return None
-    return summarise([one.metrics[SCORE] / system.cores for one in system.trials if SCORE in one.metrics])
+    return summarise([one.metrics[SCORE] / system.cores for one in system.main_trials if SCORE in one.metrics])
 
 
-def _mix(system: MainResults) -> Table:
+def _mix(system: SubjectResults | CellResults) -> Table:
     metrics = system.metrics
     rates = {name: metrics[tag].centre for name in MIX if (tag := f"throughput{{script={name}}}") in metrics}
-    whole, seconds = sum(rates.values()), min(one.elapsed_s for one in system.trials)
+    whole, seconds = sum(rates.values()), min(one.elapsed_s for one in system.main_trials)
     rows = []
     for name, share in MIX.items():
         if name not in rates or not whole:

@@ -22,7 +22,7 @@ PLACE = 1200
 def sections(study: Study) -> Iterator[Section]:
     yield Section("latency", "Latency", charts=tuple(latency(study)), self_titled=True)
     by_script, tables = f"Results by script, {wording.text(study.place)}", tuple(scripts(study))
-    several = any(part.curve.main and len(part.curve.main.trials) > 1 for part in study.parts)
+    several = any(len(part.main_trials) > 1 for part in study.parts)
     medians = (_MEDIANS,) if tables and several else ()
     yield Section("scripts", by_script, tables=tables, sentences=medians, printed_at_end=True)
 
@@ -171,7 +171,7 @@ def scripts(study: Study) -> list[tuple[str, Table]]:
                 else centre(metrics.get(f"{metric}{{{script}}}"), unit)
                 for metric, unit in _BY_SCRIPT
             ]
-            failed = _failed(script, part.curve.main.trials if part.curve.main else ())
+            failed = _failed(script, part.main_trials)
             rows.append((script.removeprefix("script="), cells[0], failed, *cells[1:]))
         if len(rows) > 1 and not any(base_name(name) == P90 for name in metrics if part_of(name)):
             head = ("script", "throughput", "failed", "mean", "median", "99th percentile")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Content, Row, TableCell
@@ -11,8 +10,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.page import Section
 from ironbench.report.wording.terms import label
 from ironbench.report.wording.work import MEASURES
-from ironbench.study.study import Study
-from ironbench.study.summarise import Summary
+from ironbench.study.study import CellResults, Study, SubjectResults
 from ironbench.words import in_percent
 from ironbench.workloads.capture.fidelity import DIVERGENCE, FLAGGED, MIX, NOTED, RECORDED, REPLAYED
 from ironbench.workloads.capture.marks import COUNTED
@@ -30,44 +28,41 @@ _NOT_COUNTED = (
 _UNITS = {"wal_bytes": "bytes"}
 
 
-@dataclass(frozen=True, slots=True)
-class _System:
-    name: str
-    metrics: Mapping[str, Summary]
-
-    def value(self, metric: str, measure: str) -> float | None:
-        found = self.metrics.get(f"{metric}{{of={measure}}}")
-        return None if found is None else found.centre
-
-
 def sections(study: Study) -> Iterator[Section]:
-    systems = [_System(label(one.configuration), one.metrics) for one in study.main]
-    systems = [one for one in systems if one.value(DIVERGENCE, MIX) is not None]
+    systems = [one for one in study.main if _value(one, DIVERGENCE, MIX) is not None]
     if not systems:
         return
     head = ["measure", "recorded"]
     for one in systems:
-        head += [one.name if len(systems) > 1 else "replayed", "difference"]
+        head += [label(one.configuration) if len(systems) > 1 else "replayed", "difference"]
     rows = tuple(
         _row(measure, systems)
         for measure in MEASURES
-        if any(one.value(DIVERGENCE, measure) is not None for one in systems)
+        if any(_value(one, DIVERGENCE, measure) is not None for one in systems)
     )
     title = f"Fidelity of the replay, {wording.text(study.place)}" if study.parts else "Fidelity of the replay"
-    counted = any(one.value(RECORDED, measure) is not None for measure in COUNTED for one in systems)
+    counted = any(_value(one, RECORDED, measure) is not None for measure in COUNTED for one in systems)
     sentences = () if counted else (_NOT_COUNTED,)
     yield Section(
         "fidelity", title, _LEAD, tables=(("", Table(tuple(head), rows)),), sentences=sentences, printed_at_end=True
     )
 
 
-def _row(measure: str, systems: list[_System]) -> Row:
-    recorded = next((value for one in systems if (value := one.value(RECORDED, measure)) is not None), None)
+_System = SubjectResults | CellResults
+
+
+def _value(system: _System, metric: str, measure: str) -> float | None:
+    found = system.metrics.get(f"{metric}{{of={measure}}}")
+    return None if found is None else found.centre
+
+
+def _row(measure: str, systems: Sequence[_System]) -> Row:
+    recorded = next((value for one in systems if (value := _value(one, RECORDED, measure)) is not None), None)
     cells: list[Content] = [MEASURES[measure], _cell(recorded, measure)]
     for one in systems:
-        divergence = one.value(DIVERGENCE, measure)
+        divergence = _value(one, DIVERGENCE, measure)
         cells += [
-            _cell(one.value(REPLAYED, measure), measure),
+            _cell(_value(one, REPLAYED, measure), measure),
             ABSENT if divergence is None else TableCell(divergence, "share"),
         ]
     return tuple(cells)
