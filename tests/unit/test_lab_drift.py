@@ -44,7 +44,7 @@ def test_a_verdict_that_a_drifting_ratio_bears_at_one_end_only_is_none() -> None
         and "between the first and the last block" in decision.text
     )
     assert "; on average throughput " in decision.text
-    assert "To decide: find out what changed from block to block" in decision.doubt
+    assert "To decide: find out what changed from block to block" in decision.caveat
     assert study.claims[0].verdict == "undecided"
     (card,) = document.cards(study)
     assert card.name == "inconclusive"

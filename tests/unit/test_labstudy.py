@@ -61,7 +61,7 @@ def test_the_surest_decision_leads_and_what_cannot_be_told_comes_last_with_its_d
     found = answer(study)
     assert found.decision.text.startswith("WAL in memory is ")
     assert [point.text[:11] for point in found.points] == ["WAL on raid", "INCONCLUSIV"]
-    assert found.points[-1].doubt.startswith("The minimum detectable effect of these blocks is ")
+    assert found.points[-1].caveat.startswith("The minimum detectable effect of these blocks is ")
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_a_side_that_emulation_slowed_down_is_named_if_the_real_difference_may_b
     study = studied(plan, done)
     (finding,) = study.findings
     assert [(side.name, slow, count) for side, slow, count in finding.too_slow] == ([(limited, 4, 10)] if named else [])
-    assert ("4 of 10 trials" in answer(study).decision.doubt) == named
-    assert any("`ironbench device calibrate`" in text for text in answer(study).doubts) == named
+    assert ("4 of 10 trials" in answer(study).decision.caveat) == named
+    assert any("`ironbench device calibrate`" in text for text in answer(study).caveats) == named
 
 
 @pytest.mark.parametrize(("memory", "spread", "blocks"), [(70_000.0, 0.5, 4), (1004.0, 0.008, 10), (1010.0, 0.08, 10)])
@@ -300,7 +300,7 @@ def test_every_format_has_the_answer_in_the_same_order(format: str) -> None:
     study = studied(plan, records, known)
     shown = " ".join(formats.get(format)([study]).decode().replace("\\", "").split())
     found = answer(study)
-    parts = [found.decision.text, found.points[0].text, found.points[0].doubt, found.limit, *found.doubts]
+    parts = [found.decision.text, found.points[0].text, found.points[0].caveat, found.limit, *found.caveats]
     assert all(parts) and len(parts) == 5
     begin = shown.index('"answer"') if format == "json" else 0
     places = [shown.index(" ".join(text.split()), begin) for text in parts]
@@ -329,7 +329,7 @@ def test_failed_transactions_stand_in_the_answer_and_beside_the_rates_of_a_lab()
     study = studied(plan, records)
     assert (
         "Failed transactions: 4.2% with WAL in memory. Throughput counts only successful transactions."
-        in answer(study).doubts
+        in answer(study).caveats
     )
     tables = [chart.table for section in sections(study) for chart in section.charts if chart.id == "points"]
     (table,) = tables
@@ -506,9 +506,9 @@ def test_a_full_design_counts_its_comparisons_and_names_each_with_its_baseline()
         "the first factor leads"
     )
     assert all("INCONCLUSIVE: cache=cold vs. cache=hot, with " in point.text for point in told[1:3])
-    assert all("minimum detectable effect" in point.doubt for point in told[1:3])
-    assert all(" with 1 client (" in point.text and not point.doubt for point in told[3:])
-    assert len(told) == 7 and "To decide all of them: " in told[2].doubt and not found.doubts
+    assert all("minimum detectable effect" in point.caveat for point in told[1:3])
+    assert all(" with 1 client (" in point.text and not point.caveat for point in told[3:])
+    assert len(told) == 7 and "To decide all of them: " in told[2].caveat and not found.caveats
 
 
 def test_the_advice_for_many_is_that_of_the_one_that_needs_most() -> None:

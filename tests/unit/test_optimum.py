@@ -13,7 +13,17 @@ from ironbench.model.note import note
 from ironbench.model.search import Limit, Search
 from ironbench.report import wording
 from ironbench.stats.scalability import Usl
-from ironbench.study.optimum import RATE, Doubt, NextLoad, Observed, SearchResult, _Seen, most_trials, next_step, rungs
+from ironbench.study.optimum import (
+    RATE,
+    NextLoad,
+    Observed,
+    SearchResult,
+    TooFewTransactions,
+    _Seen,
+    most_trials,
+    next_step,
+    rungs,
+)
 
 System = Callable[[int], float]
 KNEE = Usl(0.03, 0.0008, 500.0)
@@ -94,11 +104,11 @@ def test_a_search_that_shows_nothing_says_what_it_tried_and_that_it_is_inconclus
     search = Search("rate", 20, 1000, (Limit("response_time_p99_s", 0.010),))
     few = replace(
         SearchResult(search, None, 0.0, (0, 0), "response_time_p99_s", 20, 4, (20, 40)),
-        doubt=Doubt("rows", ((0.99, 299),), 60.0),
+        too_few=TooFewTransactions("rows", ((0.99, 299),), 60.0),
     )
     assert few.note.values["percentiles"] == ((0.99, 299),)
     assert wording.text(few.note).startswith("inconclusive: ")
-    behind = replace(few, ended_by=RATE, doubt=None)
+    behind = replace(few, ended_by=RATE, too_few=None)
     assert behind.note == note("search-none-sustained", of="rate", tried=(20, 40))
     dice = random.Random(3)
     answer, _ = sought(search, float, 0.3, 3, lambda n: 0.0101 * math.exp(dice.gauss(0, 0.3)))
@@ -139,7 +149,7 @@ def test_failed_trials_do_not_make_the_others_look_alike() -> None:
     good = [Observed(n, 100.0 * n * wobble, (0.01 * wobble,)) for n in (1, 2) for wobble in (0.9, 1.1)]
     failed = [Observed(n, 0.0, (0.02,)) for n in (4, 8) for _ in range(3)]
     without, beside = (_Seen(search, trials) for trials in (good, [*good, *failed]))
-    assert beside.doubt(1, 2) == pytest.approx(without.doubt(1, 2))
+    assert beside.uncertainty(1, 2) == pytest.approx(without.uncertainty(1, 2))
     assert beside.kept(1) is without.kept(1) is True
     assert beside.best == 2
 

@@ -44,15 +44,15 @@ def answer(study: Study) -> Answer:
     disturbances = wording.sentences(one.note for one in study.disturbances)
     noise = lab_answer.noise(study.noise) if study.noise else ""
     too_slow = lab_answer.CALIBRATE if any(finding.too_slow for finding in study.findings) else ""
-    doubts = (failures(study), too_slow, *lab_answer.rounds(study.earlier), *disturbances, noise)
-    return Answer(points[0], tuple(points[1:]), limit(study), tuple(text for text in doubts if text))
+    caveats = (failures(study), too_slow, *lab_answer.rounds(study.earlier), *disturbances, noise)
+    return Answer(points[0], tuple(points[1:]), limit(study), tuple(text for text in caveats if text))
 
 
 def comparisons(study: Study) -> list[AnswerPoint]:
     """Returns a point for each comparison, in the order of `_rank`. If there are too many comparisons to list, the last
     point only states how many more there are."""
     if not any(finding.blocks for finding in study.findings):
-        return [AnswerPoint(lab_answer.no_comparison(study), doubt=_repeat_failed(study.findings))]
+        return [AnswerPoint(lab_answer.no_comparison(study), caveat=_repeat_failed(study.findings))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
     bounds = {pair for pair, one in measured.items() if one.verdict is not Verdict.NOT_MEASURED}
     ranked = sorted(study.findings, key=partial(_rank, study, bounds))
@@ -71,14 +71,14 @@ def comparisons(study: Study) -> list[AnswerPoint]:
         last_open = len(points) if finding in open_yet else last_open
         ceiling = measured.get(_pair(finding))
         if ceiling:
-            points.append(AnswerPoint(ceiling_sentence(ceiling, finding.where), doubt=unexplained(ceiling)))
+            points.append(AnswerPoint(ceiling_sentence(ceiling, finding.where), caveat=unexplained(ceiling)))
         else:
             points.append(comparison(finding, bool(points)))
     if more := ranked[named:]:
         points.append(AnswerPoint(lab_answer.further(more)))
     if advice := _advice_for(open_yet):
         open_point = points[last_open]
-        points[last_open] = replace(open_point, doubt=" ".join(filter(None, (open_point.doubt, advice))))
+        points[last_open] = replace(open_point, caveat=" ".join(filter(None, (open_point.caveat, advice))))
     return points
 
 
@@ -117,18 +117,18 @@ def _rank(study: Study, bounds: Collection[tuple[str, str]], finding: Finding) -
 def comparison(finding: Finding, metric_named: bool = False) -> AnswerPoint:
     """States the verdict of one comparison and the ratio with its confidence interval. Adds caveats, such as which data
     may be lost in a crash."""
-    doubts = (
+    caveats = (
         lab_answer.why_inconclusive(finding),
         *(lab_answer.emulated_too_slow(*one) for one in finding.too_slow),
         *(f"{text}." for text in wording.texts(finding.losses)),
     )
-    return AnswerPoint(lab_answer.comparison(finding, metric_named), doubt=" ".join(filter(None, doubts)))
+    return AnswerPoint(lab_answer.comparison(finding, metric_named), caveat=" ".join(filter(None, caveats)))
 
 
 def with_advice(finding: Finding) -> AnswerPoint:
     """Describes a single comparison. If the comparison is inconclusive, adds advice on how to decide it."""
     point, advice = comparison(finding), lab_answer.to_decide(finding.advice)
-    return replace(point, doubt=" ".join(filter(None, (point.doubt, advice))))
+    return replace(point, caveat=" ".join(filter(None, (point.caveat, advice))))
 
 
 def _advice_for(open_ones: Sequence[Finding]) -> str:

@@ -230,7 +230,7 @@ def _answer(found: SystemComparison, deciding: Sequence[Finding], in_blocks: boo
         return Answer(first, tuple(others))
     if in_blocks or presented:
         return Answer(AnswerPoint(compare_answer.undeclared() if in_blocks else compare_answer.not_interleaved()))
-    return Answer(AnswerPoint(_ratio(found)), doubts=(compare_answer.not_interleaved(),))
+    return Answer(AnswerPoint(_ratio(found)), caveats=(compare_answer.not_interleaved(),))
 
 
 def _ratio(found: SystemComparison) -> str:

@@ -52,14 +52,14 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
     """Returns the page. `everything`: whether to list all facts that differ, and not only the important ones."""
     found, one, study = compared.found, compared.explained(), _study(compared)
     deciding = [finding for finding in compared.pairs if finding.decides]
-    doubt = compare_answer.undeclared() if compared.pairs else compare_answer.not_interleaved()
+    caveat = compare_answer.undeclared() if compared.pairs else compare_answer.not_interleaved()
     shown = {part.id: part for part in every_section(study)}
     if "time" in shown:  # the breakdown already contains the waterfall chart
         shown["time"] = replace(shown["time"], charts=tuple(one for one in shown["time"].charts if one.id == "time"))
     return Page(
         title=f"From {wording.terms.configuration(one.before)} to {wording.terms.configuration(one.after)}",
         lead=study.work,
-        answer=answer(one, list(map(comparison, deciding)), doubt, _why_not_shown(compared, one)),
+        answer=answer(one, list(map(comparison, deciding)), caveat, _why_not_shown(compared, one)),
         sections=(
             section(one),
             Section(
@@ -100,7 +100,7 @@ def _differences(one: Explanation, everything: bool) -> tuple[tuple[str, Table],
     )
 
 
-def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str, not_shown: Note | None = None) -> Answer:
+def answer(one: Explanation, verdict: Sequence[AnswerPoint], caveat: str, not_shown: Note | None = None) -> Answer:
     """Returns the answer. The verdict or the ratio comes first. A point follows for each level of the breakdown that
     explains part of the difference.
 
@@ -113,11 +113,11 @@ def answer(one: Explanation, verdict: Sequence[AnswerPoint], doubt: str, not_sho
     if verdict:
         return Answer(verdict[0], (*verdict[1:], *points))
     if not one.throughput:
-        return Answer(AnswerPoint(compare_answer.nothing_in_common()), tuple(points), doubts=(doubt,))
+        return Answer(AnswerPoint(compare_answer.nothing_in_common()), tuple(points), caveats=(caveat,))
     first = _result(one)
     before, after = (wording.terms.configuration(side) for side in (one.before, one.after))
     text = compare_answer.explained_ratio(first.metric, before, after, first.ratio, within(first), not_shown)
-    return Answer(AnswerPoint(text), tuple(points), doubts=(doubt,))
+    return Answer(AnswerPoint(text), tuple(points), caveats=(caveat,))
 
 
 def _result(one: Explanation) -> Measure:

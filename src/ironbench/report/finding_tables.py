@@ -57,8 +57,8 @@ def detectable_cell(finding: Finding) -> TableCell | Missing:
 
 def verdict(finding: Finding) -> str:
     """Returns the verdict with its caveat, such as `faster; the ratio drifted from 3.40 to 2.00 over the blocks`."""
-    doubt = f"; {wording.text(finding.changed)}" if finding.changed else ""
-    return f"{finding.conclusion.word}{doubt}"
+    caveat = f"; {wording.text(finding.changed)}" if finding.changed else ""
+    return f"{finding.conclusion.word}{caveat}"
 
 
 def finding_table(findings: Sequence[Finding]) -> Table:

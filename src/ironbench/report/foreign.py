@@ -115,7 +115,7 @@ def page(record: ForeignRecord) -> Page:
     return Page(
         title=title,
         lead=words.origin(record.id, record.file),
-        answer=Answer(AnswerPoint(_headline(record)), doubts=(_gaps(record), words.no_verdict())),
+        answer=Answer(AnswerPoint(_headline(record)), caveats=(_gaps(record), words.no_verdict())),
         sections=(
             Section("figures", "Figures", tables=with_rows(_figures([side]))),
             Section("parts", "By transaction", tables=with_rows(Table(("", *map(_words, parts)), rows, numbers=True))),
@@ -147,7 +147,7 @@ def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecord
         answer=Answer(
             AnswerPoint(words.no_verdict()),
             tuple(AnswerPoint(side.headline, f"{side.name}:") for side in sides),
-            doubts=(),
+            caveats=(),
         ),
         sections=(
             Section("figures", "Side by side", tables=with_rows(_figures(sides))),

@@ -28,11 +28,11 @@ class AnswerPoint:
     name: str = ""
     """Name that is shown before the text, such as the system that the result is about. Empty if the text already
     contains it."""
-    doubt: str = ""
+    caveat: str = ""
 
     @property
     def sentence(self) -> str:
-        return " ".join(filter(None, (self.name, self.text, self.doubt)))
+        return " ".join(filter(None, (self.name, self.text, self.caveat)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Answer:
     """All other results."""
     limit: str = ""
     """The bottleneck of the baseline. Empty if it was not observed."""
-    doubts: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     """Caveats that apply to all results."""
 
     @property
     def sentences(self) -> list[str]:
         """All sentences of the answer in reading order, for output without layout."""
-        texts = [self.decision.sentence, *(point.sentence for point in self.points), self.limit, *self.doubts]
+        texts = [self.decision.sentence, *(point.sentence for point in self.points), self.limit, *self.caveats]
         return [text for text in texts if text]
 
 

@@ -92,4 +92,4 @@ def _not_confirmed(study: Study, screen: Screen) -> Iterator[str]:
 def _interaction(screen: Screen) -> Iterator[AnswerPoint]:
     if (found := screen.interaction) is not None:
         pairs = list(zip(found.pairs, found.factors, strict=True))
-        yield AnswerPoint(screening.interaction(found.p, pairs), doubt=screening.interaction_caveat())
+        yield AnswerPoint(screening.interaction(found.p, pairs), caveat=screening.interaction_caveat())

@@ -36,8 +36,8 @@ def answer(content: Answer, width: int = 100) -> str:
     lines = [folded(content.decision.sentence, width)]
     for point in content.points:
         lines.append(folded(" ".join(filter(None, (point.name, point.text))), width, "  - ", "    "))
-        lines += [folded(point.doubt, width, "    ", "    ")] if point.doubt else []
-    lines += [folded(text, width) for text in (content.limit, *content.doubts) if text]
+        lines += [folded(point.caveat, width, "    ", "    ")] if point.caveat else []
+    lines += [folded(text, width) for text in (content.limit, *content.caveats) if text]
     return "\n".join(lines)
 
 

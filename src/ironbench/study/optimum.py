@@ -74,7 +74,7 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class TooFewTransactions:
     """Percentiles that cannot be compared with a limit because there are too few transactions."""
 
     units: str
@@ -107,7 +107,7 @@ class SearchResult:
     """Measured points in ascending order."""
     exceeds_limit: bool = True
     """If the search has no result, whether the lowest load significantly exceeds a limit."""
-    doubt: Doubt | None = None
+    too_few: TooFewTransactions | None = None
     """Percentiles for which `point` or `ended_at` has too few transactions, so that they cannot be compared with their
     limits. The value is None if there are no such percentiles."""
     confirmations: int = 0
@@ -127,7 +127,7 @@ class SearchResult:
     @property
     def inconclusive(self) -> bool:
         """Whether a load within the limits may exist although the search has no result."""
-        return self.point is None and (self.unconfirmed or not self.exceeds_limit or self.doubt is not None)
+        return self.point is None and (self.unconfirmed or not self.exceeds_limit or self.too_few is not None)
 
     @property
     def note(self) -> Note:
@@ -136,9 +136,9 @@ class SearchResult:
         if self.point is None and not self.ended_by and not self.unconfirmed:
             return note("search-failed", of=search.of, low=search.low, high=search.high, at=self.ended_at)
         found: dict[str, Any] = {"of": search.of, "tried": self.tried}
-        if self.doubt:
-            found |= {"too_few": self.doubt.units, "percentiles": self.doubt.percentiles}
-            found |= {"longer_s": self.doubt.duration_s} if self.doubt.duration_s else {}
+        if self.too_few:
+            found |= {"too_few": self.too_few.units, "percentiles": self.too_few.percentiles}
+            found |= {"longer_s": self.too_few.duration_s} if self.too_few.duration_s else {}
         if self.point is None and self.ended_by == RATE and not self.unconfirmed:
             return note("search-none-sustained", **found)
         # Every statement about a limit contains the limit's value.
@@ -276,8 +276,8 @@ class _Seen:
     def _keeps(self, i: int, limit: Limit, point: int) -> bool | None:
         excesses = [_excess(limit, trial.limited[i]) for trial in self.by[point]]
         mean, (spread, freedom) = sum(excesses) / len(excesses), self._spreads[i]
-        doubt = t_quantile(_LEVEL, freedom) * spread / math.sqrt(len(excesses)) if freedom else math.inf
-        return True if mean + doubt <= 0 else False if mean - doubt > 0 else None
+        margin = t_quantile(_LEVEL, freedom) * spread / math.sqrt(len(excesses)) if freedom else math.inf
+        return True if mean + margin <= 0 else False if mean - margin > 0 else None
 
     def behind(self, point: int) -> bool:
         """Returns whether at least half of the trials at a point did not sustain their rate."""
@@ -308,7 +308,7 @@ class _Seen:
             for trial in self.by[point]
         )
 
-    def doubt(self, a: int, b: int) -> float:
+    def uncertainty(self, a: int, b: int) -> float:
         """Returns the half width of the confidence interval for the difference of two points' mean logarithms."""
         spread, freedom = self._spread
         if not freedom:
@@ -406,7 +406,7 @@ def _contend(seen: _Seen) -> NextLoad | None:
     if seen.kept(chosen) is None:
         return NextLoad(chosen, note("search-near-limit"))
     for point in sorted({chosen, best}, key=seen.count):
-        undecided = chosen != best and seen.doubt(chosen, best) > seen.search.indifference
+        undecided = chosen != best and seen.uncertainty(chosen, best) > seen.search.indifference
         if seen.count(point) < seen.search.most_repeats and (undecided or seen.count(point) <= seen.search.repeats):
             return NextLoad(point, note("search-best-undecided"))
     return None
@@ -432,7 +432,7 @@ def _answer(seen: _Seen) -> SearchResult:
         point
         for point in seen.points
         if seen.allowed(point)
-        and seen.level(best) - seen.level(point) <= max(seen.search.indifference, seen.doubt(best, point))
+        and seen.level(best) - seen.level(point) <= max(seen.search.indifference, seen.uncertainty(best, point))
     ]
     above = next((point for point in seen.points if point > chosen and not seen.allowed(point)), None)
     ended_by, ended_at = "", 0

@@ -19,7 +19,17 @@ from ironbench.model.search import Search
 from ironbench.plan.sweep import CONFIRMATIONS
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.curve import metrics_of
-from ironbench.study.optimum import FAILED, RATE, Doubt, NextLoad, Observed, Refused, SearchResult, next_step, step_down
+from ironbench.study.optimum import (
+    FAILED,
+    RATE,
+    NextLoad,
+    Observed,
+    Refused,
+    SearchResult,
+    TooFewTransactions,
+    next_step,
+    step_down,
+)
 from ironbench.study.subjects import counted_in
 
 
@@ -101,8 +111,8 @@ def run_step(
         result = replace(result, refused=tuple(refused), over_below=tuple(one for one in over if one < point))
         if len(fresh) < confirmations:
             return Confirm(point, result)
-        if (doubt := _undecided(search, fresh, archive)) is not None:
-            return replace(result, point=None, unconfirmed=True, doubt=doubt)
+        if (undecided := _undecided(search, fresh, archive)) is not None:
+            return replace(result, point=None, unconfirmed=True, too_few=undecided)
         return _confirmed(result, fresh, archive)
 
 
@@ -118,7 +128,7 @@ def _confirmations(records: Sequence[Record]) -> list[Record]:
 def step(search: Search, tried: Sequence[Record]) -> NextLoad | SearchResult:
     """Returns the next load, or the result. Raises FailureError if a limit is on a metric that the trials lack."""
     found = next_step(search, _observed(search, tried))
-    return replace(found, doubt=_too_few(found, tried)) if isinstance(found, SearchResult) else found
+    return replace(found, too_few=_too_few(found, tried)) if isinstance(found, SearchResult) else found
 
 
 def over_limit(search: Search, tried: Sequence[Record], archive: Archive) -> list[int]:
@@ -151,7 +161,7 @@ def _refused(
     return Refused(point, FAILED, 0.0) if len(usable) < len(fresh) else None
 
 
-def _undecided(search: Search, fresh: Sequence[Record], archive: Archive) -> Doubt | None:
+def _undecided(search: Search, fresh: Sequence[Record], archive: Archive) -> TooFewTransactions | None:
     """Returns the percentiles that have too few transactions to be compared with their limits, even if all confirmation
     trials are taken together. Returns None if there are none."""
     pooled = metrics_of(fresh, [limit.metric for limit in search.limits], archive)
@@ -160,7 +170,7 @@ def _undecided(search: Search, fresh: Sequence[Record], archive: Archive) -> Dou
         for limit in search.limits
         if limit.metric not in pooled and not all(sampled(record, limit.metric) for record in fresh)
     ]
-    return _doubt(fresh, open_limits) if open_limits else None
+    return _too_few_for(fresh, open_limits) if open_limits else None
 
 
 def _confirmed(result: SearchResult, fresh: Sequence[Record], archive: Archive) -> SearchResult:
@@ -180,18 +190,20 @@ def _lower(found: SearchResult, point: int, at: Sequence[Record]) -> SearchResul
     return replace(found, point=point, throughput=level, alike=(point, point), ended_by="", ended_at=0)
 
 
-def _too_few(found: SearchResult, tried: Sequence[Record]) -> Doubt | None:
+def _too_few(found: SearchResult, tried: Sequence[Record]) -> TooFewTransactions | None:
     """Returns the percentiles that have too few transactions, in the trials at the result, to be compared with their
     limits. Returns None if there are none."""
     at = [record for record in tried if load_of(found.search, record) in (found.point, found.ended_at)]
-    return _doubt([record for record in at if record.status.comparable], [one.metric for one in found.search.limits])
+    return _too_few_for(
+        [record for record in at if record.status.comparable], [one.metric for one in found.search.limits]
+    )
 
 
-def _doubt(records: Sequence[Record], metrics: Sequence[str]) -> Doubt | None:
+def _too_few_for(records: Sequence[Record], metrics: Sequence[str]) -> TooFewTransactions | None:
     missing = lacking(records, list(metrics))
     if not missing:
         return None
-    return Doubt(counted_in(records)[1], tuple(missing), least_duration_s(records, list(metrics)))
+    return TooFewTransactions(counted_in(records)[1], tuple(missing), least_duration_s(records, list(metrics)))
 
 
 def load_of(search: Search, record: Record) -> int:

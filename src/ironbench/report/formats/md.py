@@ -77,12 +77,12 @@ def answer(content: Answer) -> list[str]:
     blocks = [f"**{escaped(content.decision.sentence)}**"]
     if content.points:
         blocks.append("\n".join(f"- {_point(point)}" for point in content.points))
-    return blocks + [escaped(text) for text in (content.limit, *content.doubts) if text]
+    return blocks + [escaped(text) for text in (content.limit, *content.caveats) if text]
 
 
 def _point(point: AnswerPoint) -> str:
     name = f"**{escaped(point.name)}** " if point.name else ""
-    return name + escaped(" ".join(filter(None, (point.text, point.doubt))))
+    return name + escaped(" ".join(filter(None, (point.text, point.caveat))))
 
 
 def table(content: Table) -> str:

@@ -141,10 +141,10 @@ def _interval(one: Ceiling) -> str:
     known = "no confidence interval"
     if one.finding.blocks >= LEAST_BLOCKS_SHOWN:
         known = f"{confidence(one.finding.confidence)} CI {change_bounds(one.low, one.high, one.speedup)}"
-    doubt = f"{known}, {counted(one.finding.blocks, 'paired repeat')}"
+    seen = f"{known}, {counted(one.finding.blocks, 'paired repeat')}"
     if one.finding.changed and not one.finding.barred:
-        doubt += f"; {text(one.finding.changed)}"
-    return f"{change(one.speedup, '')} ({doubt})"
+        seen += f"; {text(one.finding.changed)}"
+    return f"{change(one.speedup, '')} ({seen})"
 
 
 def _settings(one: Ceiling) -> str:
