@@ -72,7 +72,7 @@ def measured(content: Page, picture: str) -> str:
         f"![{md.escaped(content.title)}](../img/{picture})",
         *(block for section in chosen(content, TABLES) for block in md.section(shortened(section))),
         "## Before you use these numbers",
-        md.bullets(content.cautions),
+        md.bullets(content.caveats),
     ]
     return "\n\n".join(blocks)
 

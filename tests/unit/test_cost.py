@@ -137,7 +137,7 @@ def test_running_costs_need_the_years_they_are_counted_for() -> None:
 
 def test_an_edition_that_leaves_cores_unused_says_so() -> None:
     found = bill(offer(cores=36), sheet(LINE + 'most_cores = 16\nedition = "Standard"'), None)
-    assert found.cautions == (note("edition-limit", price="x", edition="Standard", most=16, there=36, of="cores"),)
+    assert found.caveats == (note("edition-limit", price="x", edition="Standard", most=16, there=36, of="cores"),)
 
 
 def test_estimated_prices_mark_the_bill() -> None:
@@ -500,14 +500,14 @@ def busy(p99_s: float) -> list[Record]:
 def test_the_answer_to_a_target_says_how_many_of_its_trials_are_flagged_and_why() -> None:
     records = {"log on disk": busy(0.005), "log in memory": [driven(0.005, b, system=MEMORY) for b in range(3)]}
     found = costs(offers.read(OFFERS.replace("cores = 4", "cores = 16"), "o"), sheet(), StoredTrials(records), TARGET)
-    assert [(row.trials, row.flagged, row.cautions) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
+    assert [(row.trials, row.flagged, row.caveats) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
     assert found.cheapest is found.rows[0]
     assert report.advice(found) == [
         "Cheapest system that meets the target: log on disk (3 of 3 trials flagged), 800 USD."
     ]
     assert f"- log on disk (3 of 3 trials flagged): {wording.text(TAKEN)}" in unfolded(report.page(found))
     first = json.loads(formats.of_page("json")(report.page(found)))["systems"][0]
-    assert (first["trials"], first["flagged"], first["cautions"]) == (3, 3, [wording.text(TAKEN)])
+    assert (first["trials"], first["flagged"], first["caveats"]) == (3, 3, [wording.text(TAKEN)])
 
 
 def test_a_target_missed_by_flagged_trials_is_marked_in_the_text_and_on_stderr(
@@ -523,7 +523,7 @@ def test_a_target_missed_by_flagged_trials_is_marked_in_the_text_and_on_stderr(
 def test_trials_left_out_of_a_target_are_named() -> None:
     trials = [*(driven(0.005, block) for block in range(3)), driven(0.005, 3, status=Status.FAILED)]
     (row,) = costs(None, sheet(), StoredTrials({"log on disk": trials}), TARGET).rows
-    assert row.trials == 3 and [one.code for one in row.cautions] == ["trials-left-out"]
+    assert row.trials == 3 and [one.code for one in row.caveats] == ["trials-left-out"]
 
 
 def test_a_rate_that_was_asked_for_gives_no_work_per_core_or_price() -> None:

@@ -174,16 +174,16 @@ def test_a_systems_file_that_says_otherwise_than_the_machine_of_its_records_is_t
     text = f'[system."log on disk"]\n{declared}\nbuy = ["postgresql"]'
     billed(tmp_path, [record(replace(DISK, server_cpus=held))], text)
     found = asked((), target, str(tmp_path / "systems.toml"), (), "", str(tmp_path))
-    cautions = found.rows[0].cautions
-    assert [(one.values["of"], one.values["declared"], one.values["measured"]) for one in cautions] == said
-    assert all(one.values["pinned"] for one in cautions if held and one.values["of"] == "cores")
-    assert all(f"- log on disk: {caution}" in unfolded(report.page(found)) for caution in wording.texts(cautions))
+    caveats = found.rows[0].caveats
+    assert [(one.values["of"], one.values["declared"], one.values["measured"]) for one in caveats] == said
+    assert all(one.values["pinned"] for one in caveats if held and one.values["of"] == "cores")
+    assert all(f"- log on disk: {caveat}" in unfolded(report.page(found)) for caveat in wording.texts(caveats))
 
 
 def test_of_a_running_server_the_recorded_machine_is_not_held_against_the_systems_file(tmp_path: Path) -> None:
     text = '[system."log on disk"]\nsockets = 4\ncores = 64\nbuy = ["postgresql"]'
     found = billed(tmp_path, [record(replace(DISK, dsn="host=db"))], text)
-    assert found.rows[0].cautions == ()
+    assert found.rows[0].caveats == ()
 
 
 @pytest.mark.parametrize(
@@ -199,8 +199,8 @@ def test_memory_is_that_which_the_records_were_held_to_and_never_more_than_the_m
 ) -> None:
     text = f'[system."log on disk"]\nsockets = 1\ncores = 2\nmemory_gb = {declared_gb}\nbuy = ["postgresql"]'
     found = billed(tmp_path, [record(replace(DISK, memory_total_bytes=limit))], text)
-    cautions = [one.values for one in found.rows[0].cautions]
-    assert [(one["declared"], one["measured"], one["pinned"]) for one in cautions] == said
+    caveats = [one.values for one in found.rows[0].caveats]
+    assert [(one["declared"], one["measured"], one["pinned"]) for one in caveats] == said
 
 
 def test_scores_from_records_are_in_the_unit_of_their_metric_whatever_the_systems_file_says(tmp_path: Path) -> None:
@@ -220,10 +220,10 @@ def flagged(trials: list[Record]) -> list[Record]:
 def test_a_score_of_flagged_trials_is_marked_and_has_their_notes(tmp_path: Path) -> None:
     trials = [*flagged(spread(DISK, 1000, 0.01)), *spread(MEMORY, 1500, 0.01)]
     found = billed(tmp_path, trials)
-    assert [(row.trials, row.flagged, row.cautions) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
+    assert [(row.trials, row.flagged, row.caveats) for row in found.rows] == [(3, 3, (TAKEN,)), (3, 0, ())]
     first, second = json.loads(formats.of_page("json")(report.page(found)))["systems"]
-    assert (first["trials"], first["flagged"], first["cautions"]) == (3, 3, [wording.text(TAKEN)])
-    assert (second["flagged"], second["cautions"]) == (0, [])
+    assert (first["trials"], first["flagged"], first["caveats"]) == (3, 3, [wording.text(TAKEN)])
+    assert (second["flagged"], second["caveats"]) == (0, [])
     head, said = report.advice(found)
     assert "one (3 of 3 trials flagged)" in head and "flagged" not in said, "marked where it is named first"
     assert "one (3 of 3 trials flagged)" in unfolded(report.page(found))

@@ -82,7 +82,7 @@ def test_a_price_comparison_says_that_a_result_is_emulated_or_can_lose_data() ->
     lossy = Note(CAN_LOSE_DATA, {"text": "fsync=off can lose data"})
     records = {"gp3": [replace(one, warnings=(NOTE, lossy)) for one in of("gp3", True, 4000.0)]}
     found = costs(None, prices.shipped(), CostOf(records, {}, Shelf([])))
-    assert [row.cautions for row in found.rows] == [(NOTE, lossy)]
+    assert [row.caveats for row in found.rows] == [(NOTE, lossy)]
 
 
 def test_a_line_of_a_history_is_called_emulated() -> None:

@@ -224,7 +224,7 @@ def test_a_point_whose_trials_are_all_flagged_is_marked_everywhere() -> None:
     assert [row["point"] for row in chart.specification["datasets"]["flagged"]] == [last[0].started_at[:10]]
     remarks = [row[-1] for row in chart.table.texts]
     assert "every trial flagged" in remarks[-1] and remarks[0] == "1 flagged"
-    assert shown.cautions == (
+    assert shown.caveats == (
         "7 trials flagged, including all trials at 1 point (marked with ?); `ironbench show` lists the reasons.",
     )
     points = shown.fields()["histories"][0]["lines"][0]["points"]

@@ -364,7 +364,7 @@ def test_a_lab_without_a_usable_trial_has_no_answer_yet() -> None:
     ]
     study = studied(plan, dead)
     assert "No answer yet" in said(study)
-    assert any("disk full" in text for text in document.cautions(study))
+    assert any("disk full" in text for text in document.caveats(study))
     assert "No answer yet" in said(studied(plan, []))
 
 
@@ -414,7 +414,7 @@ def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_caut
     plan = lab({"log": ("disk", "memory", "ssd")}, skipped={"log=ssd": "no such directory"})
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     dead = replace(records[0], status=Status.FAILED, metrics={}, causes=(text_note("disk full"),))
-    rows = document.cautions(studied(plan, [dead, *records[1:]]))
+    rows = document.caveats(studied(plan, [dead, *records[1:]]))
     assert "WAL on ssd was not measured: no such directory" in rows
     assert (
         "Excluded from the comparison: block 1: "
@@ -531,7 +531,7 @@ def test_a_fixed_order_is_told_and_no_order_drawn_is_claimed() -> None:
         study = studied(declared, trials(declared, means))
         lead = next(section.lead for section in sections(study) if section.id == "plan")
         assert ("random order (seed" in lead) == drawn
-        assert any("fixed order (`measure.order`)" in text for text in document.cautions(study)) != drawn
+        assert any("fixed order (`measure.order`)" in text for text in document.caveats(study)) != drawn
 
 
 def test_a_trial_that_was_cut_short_is_still_to_be_run_and_no_trial_of_the_report() -> None:

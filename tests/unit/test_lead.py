@@ -132,7 +132,7 @@ def test_doubts_about_the_trials_of_a_peak_and_derivation_are_said() -> None:
     old, new = ([record(DISK, machine=m, choice=tpch, id=f"{m}{n}") for n in range(3)] for m in ("m1", "m2"))
     shown = leads("old", [suspect(old[0]), *old[1:]], "new", new, Shelf(), 0.05)
     assert "not comparable" in shown.derived[0]
-    (flagged,) = shown.cautions
+    (flagged,) = shown.caveats
     assert (flagged.code, flagged.values["trials"], flagged.values["of"]) == ("peak-flagged", 1, 3)
     assert [one.code for one in flagged.values["causes"]] == ["client-saturated"]
     for text in (unfolded(report.page(shown)), page_of(shown), json.dumps(document(shown), ensure_ascii=False)):

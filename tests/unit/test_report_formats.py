@@ -23,7 +23,7 @@ from ironbench.report.answer import answer
 from ironbench.report.as_json import run_document
 from ironbench.report.charts.base import Table
 from ironbench.report.compare_page import page as comparison
-from ironbench.report.document import cautions
+from ironbench.report.document import caveats
 from ironbench.report.ending import run_summary
 from ironbench.report.formats.md import escaped
 from ironbench.report.headline import headline
@@ -221,7 +221,7 @@ def test_many_systems_are_told_by_the_first_and_the_highest() -> None:
 
 def test_incoherent_numbers_are_among_the_cautions() -> None:
     (study,) = studies([record(metrics={"response_time_mean_s": 1e-6})])
-    assert any("Little's law is not satisfied" in text for text in cautions(study))
+    assert any("Little's law is not satisfied" in text for text in caveats(study))
 
 
 def test_suspect_trials_are_ringed_among_others_only() -> None:

@@ -30,13 +30,13 @@ def test_a_peak_within_the_range_and_the_knee_are_stated() -> None:
     peak, knee = found.sentences
     assert peak.code == "curve-peak" and not peak.values["beyond"] and round(peak.values["clients"]) == 31
     assert knee.code == "curve-knee" and round(knee.values["clients"]) == 20
-    assert found.cautions == ()
+    assert found.caveats == ()
 
 
 def test_a_curve_that_falls_from_the_first_client_on_names_no_fraction_of_a_client() -> None:
     found = of(Usl(0.8, 0.3, 500.0))
     assert found.sentences[0].code == "curve-falls"
-    assert found.cautions == ()
+    assert found.caveats == ()
 
 
 def test_a_curve_that_neither_grows_nor_falls_is_not_said_to_fall() -> None:
@@ -51,7 +51,7 @@ def test_a_curve_that_neither_grows_nor_falls_is_not_said_to_fall() -> None:
 def test_a_peak_beyond_the_range_is_a_prediction_and_said_to_be_one() -> None:
     found = of(Usl(0.05, 0.0002, 500.0), (1, 2, 4, 8, 12, 16, 32))
     assert found.sentences[0].values["beyond"]
-    assert "curve-peak-beyond" in {one.code for one in found.cautions}
+    assert "curve-peak-beyond" in {one.code for one in found.caveats}
 
 
 def test_on_a_plateau_throughput_is_not_said_to_fall() -> None:
@@ -92,12 +92,12 @@ def contention(found: Scaling) -> str:
 
 
 def test_few_numbers_of_clients_and_a_curve_that_misses_are_cautions() -> None:
-    few = of(Usl(0.05, 0.001, 500.0), (1, 4, 16, 64)).cautions
+    few = of(Usl(0.05, 0.001, 500.0), (1, 4, 16, 64)).caveats
     assert ("curve-of-few-points", {"points": 4, "enough": 6}) in [(one.code, one.values) for one in few]
     cliff = [record(DISK, n, 100.0 * n if n < 20 else 400.0 + b) for n in (1, 2, 4, 8, 16, 32, 64) for b in range(3)]
     found = scaling("disk", cliff)
     assert found is not None
-    assert "curve-misfit" in {one.code for one in found.cautions}
+    assert "curve-misfit" in {one.code for one in found.caveats}
 
 
 def test_the_drawn_curve_covers_what_was_measured_and_continues_beyond_it() -> None:

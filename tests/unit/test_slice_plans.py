@@ -83,9 +83,9 @@ def test_plan_and_report_name_the_order_of_the_turns(said: Callable[..., str], o
         in section.lead
     ) == fixed
     assert ("in a new random order for each rotation" in section.lead) != fixed
-    cautions = document.cautions(study)
-    assert any("every rotation ran the systems in the same order" in text for text in cautions) == fixed
-    assert not any("Changes within a block" in text for text in cautions)
+    caveats = document.caveats(study)
+    assert any("every rotation ran the systems in the same order" in text for text in caveats) == fixed
+    assert not any("Changes within a block" in text for text in caveats)
 
 
 def test_data_need_not_fit_memory_but_the_plan_says_that_systems_evict_each_others_pages(

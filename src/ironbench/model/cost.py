@@ -98,7 +98,7 @@ class CostBreakdown:
     offer: Offer
     currency: str
     lines: tuple[CostItem, ...]
-    cautions: tuple[Note, ...] = ()
+    caveats: tuple[Note, ...] = ()
     """Notes on limits of the licensed edition. The server exceeds these limits, so under this licence it may not reach
     the measured score."""
     years: Decimal | None = None

@@ -62,7 +62,7 @@ def page(path: str) -> Page:
             Section("pauses", "Think times", tables=with_rows(_pauses(found))),
             Section("senders", "Users, databases and applications", tables=with_rows(_senders(found))),
         ),
-        cautions=tuple(wording.sentences(facts.notes)),
+        caveats=tuple(wording.sentences(facts.notes)),
         fields=partial(_fields, found),
     )
 

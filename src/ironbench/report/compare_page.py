@@ -200,7 +200,7 @@ def page(
         lead="",
         answer=_answer(found, deciding, bool(pairs), bool(tables)),
         sections=(differing, *parts) if elsewhere else (*parts, differing),
-        cautions=(*wording.texts((*found.left_out, *found.warnings)), *wording.sentences(found.unlike)),
+        caveats=(*wording.texts((*found.left_out, *found.warnings)), *wording.sentences(found.unlike)),
         derived=" ".join(found.derived),
         fields=partial(_fields, found, pairs),
     )

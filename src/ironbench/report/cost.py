@@ -41,7 +41,7 @@ def page(costs: Costs) -> Page:
         Section(
             f"bill{place}",
             f"Cost breakdown: {row.bill.offer.name}",
-            sentences=tuple(wording.sentences(row.bill.cautions)),
+            sentences=tuple(wording.sentences(row.bill.caveats)),
             tables=_bill(row.bill),
         )
         for place, row in enumerate(costs.rows)
@@ -52,7 +52,7 @@ def page(costs: Costs) -> Page:
         lead=cost_answer.scope(costs.target.text if costs.target else "", costs.work),
         answer=Answer(points[0], tuple(points[1:])),
         sections=(Section("systems", "Systems", tables=(("", _systems(costs)),)), *bills),
-        cautions=tuple(f"{marked(row)}: {caution}" for row in costs.rows for caution in wording.texts(row.cautions)),
+        caveats=tuple(f"{marked(row)}: {caveat}" for row in costs.rows for caveat in wording.texts(row.caveats)),
         notes=(*_sources(costs), *wording.sentences(costs.notes)),
         derived=" ".join(costs.derived),
         fields=partial(_fields, costs),
@@ -345,7 +345,7 @@ def _row(row: SystemCost) -> dict[str, Any]:
         "estimate": row.estimate,
         "source": row.source,
         "basis": wording.text(row.basis) if row.basis else "",
-        "cautions": wording.texts(row.cautions),
+        "caveats": wording.texts(row.caveats),
         "target": {"meets": row.target.meets, "why": wording.text(row.target.why)} if row.target else None,
         "bill": _bill_fields(row.bill) if row.bill else None,
     }
@@ -369,7 +369,7 @@ def _bill_fields(bill: CostBreakdown) -> dict[str, Any]:
         "years": str(bill.years) if bill.years else None,
         "estimate": bill.estimate,
         "lines": lines,
-        "cautions": wording.texts(bill.cautions),
+        "caveats": wording.texts(bill.caveats),
     }
 
 

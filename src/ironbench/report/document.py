@@ -62,7 +62,7 @@ def report(study: Study, archive: Archive = EMPTY_ARCHIVE) -> Page:
         lead=study.work,
         answer=answer(study),
         sections=tuple(sections(study)),
-        cautions=tuple(cautions(study)),
+        caveats=tuple(caveats(study)),
         notes=tuple(notes(study)),
         derived=study.derived,
         kicker=tuple(kicker(study)),
@@ -227,7 +227,7 @@ def _to_reference(part: SubjectResults) -> Content:
     return UNKNOWN if part.standing.ratio is None else TableCell(part.standing.ratio, "times")
 
 
-def cautions(study: Study) -> list[str]:
+def caveats(study: Study) -> list[str]:
     """Returns the caveats that a reader must know before using the numbers. The most serious caveats come first."""
     systems_by_text: dict[str, list[str]] = {}
     for part in study.parts:
@@ -241,7 +241,7 @@ def cautions(study: Study) -> list[str]:
         *map(report_notes.excluded, wording.texts(study.dropped)),
         *map(wording.text, study.warnings),
         *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
-        *(f"{one.name}: {text}" for one in study.scalings for text in wording.texts(one.cautions)),
+        *(f"{one.name}: {text}" for one in study.scalings for text in wording.texts(one.caveats)),
         *wording.sentences(study.unlike),
     ]
 

@@ -16,7 +16,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.document import report
 from ironbench.report.numbers import quantity, unit_of
-from ironbench.report.page import CAUTIONS
+from ironbench.report.page import CAVEATS
 from ironbench.study.archive import Archive
 from ironbench.study.comparability import left_out, trial_warnings
 from ironbench.study.curve import metrics_of
@@ -45,12 +45,12 @@ def summary(study: Study, printer: Printer) -> None:
     blocks += [
         block for part in content.sections if part.printed_at_end for block in text_layout.section(part, brief=True)
     ]
-    blocks += [] if study.lab else [_sample_caution(study)]
-    blocks.append(text_layout.bullets(CAUTIONS, content.cautions))
+    blocks += [] if study.lab else [_sample_caveat(study)]
+    blocks.append(text_layout.bullets(CAVEATS, content.caveats))
     printer.data("\n\n".join(block for block in blocks if block))
 
 
-def _sample_caution(study: Study) -> str:
+def _sample_caveat(study: Study) -> str:
     trials = [trial for part in study.parts for trial in part.subject.records]
     found = too_few([trial for trial in trials if trial.status.comparable], study.counts[1], IN_TABLES)
     return " ".join(wording.sentences(found))

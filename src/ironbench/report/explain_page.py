@@ -73,7 +73,7 @@ def page(compared: NamedComparison, everything: bool = False) -> Page:
             Section("io", "I/O", _IO, tables=with_rows(measure_table(one.io))),
             Section("differences", "What differs", tables=_differences(one, everything)),
         ),
-        cautions=(*wording.texts((*found.left_out, *found.warnings)), *wording.sentences(found.unlike)),
+        caveats=(*wording.texts((*found.left_out, *found.warnings)), *wording.sentences(found.unlike)),
         derived=study.derived,
         fields=lambda: {"explanation": plain_value(one)},
     )

@@ -122,7 +122,7 @@ def page(record: ForeignRecord) -> Page:
             Section("over-time", "Over time", charts=tuple(_charts({side.name: side.lines}, [record], side.step_s))),
             Section("facts", "Known facts", tables=with_rows(_facts([side]))),
         ),
-        cautions=(*_failures(record), words.counting(record.program)),
+        caveats=(*_failures(record), words.counting(record.program)),
         derived=words.derived(record.program),
         seconds=lambda: ((record.name, one) for one in _seconds(record)),
         kind="foreign",
@@ -156,7 +156,7 @@ def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecord
             ),
             Section("facts", "Known facts", tables=with_rows(_facts(sides))),
         ),
-        cautions=tuple(
+        caveats=tuple(
             text
             for record in records
             for text in (f"{record.name}: {_gaps(record)}", *_failures(record), words.counting(record.program))

@@ -47,7 +47,7 @@ def junit(gate: Gate) -> bytes:
         "skipped": str(len(open_yet) + len(undecided)),
     }
     suite = ElementTree.Element("testsuite", {"name": clean(gate.question), "errors": "0", **counts})
-    caveats = _caveats(gate)
+    caveats = _junit_caveats(gate)
     for one in gate.comparisons:
         # CI servers recognise a test case by its name in later runs. The name therefore contains no measured values,
         # only words from the lab file.
@@ -92,10 +92,10 @@ def _stated(one: GatedComparison) -> list[str]:
     return [f"{inconclusive}: {wording.text(one.why)}"]
 
 
-def _caveats(gate: Gate) -> list[str]:
+def _junit_caveats(gate: Gate) -> list[str]:
     """Returns the caveats for JUnit documents. Each test case contains all caveats, because CI servers show no texts
     outside test cases."""
-    return [f"{gate_answer.CAVEAT} {text}" for text in _cautions(gate)]
+    return [f"{gate_answer.CAVEAT} {text}" for text in _caveats(gate)]
 
 
 def page(gate: Gate) -> Page:
@@ -117,7 +117,7 @@ def page(gate: Gate) -> Page:
             Section("claims", "Expectations", tables=_words(("expectation", "outcome", "why"), expected)),
             Section("noise", "Run-to-run variation", sentences=(gate_answer.noise(gate.study.noise),)),
         ),
-        cautions=tuple(_cautions(gate)),
+        caveats=tuple(_caveats(gate)),
         derived=gate.study.derived,
         fields=partial(_document, gate),
     )
@@ -148,7 +148,7 @@ def _document(gate: Gate) -> dict[str, Any]:
             for one in gate.claims
         ],
         "noise": plain_value(gate.study.noise),
-        "warnings": _cautions(gate),
+        "warnings": _caveats(gate),
         "derived": gate.study.derived,
     }
 
@@ -231,7 +231,7 @@ def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
     return [{"cause": _KINDS[type(cause)], **clean_document(plain_value(cause))} for cause in found]
 
 
-def _cautions(gate: Gate) -> list[str]:
+def _caveats(gate: Gate) -> list[str]:
     study = gate.study
     # The study's warnings already include those of the lab's comparisons. Only the warnings of other comparisons are
     # missing.

@@ -33,7 +33,7 @@ def page(found: Headroom) -> Page:
             Section("headroom", "Highest rate within the limit", tables=(("", _highest(found)),)),
             Section("rates", "Response time at each rate", charts=(_chart(found),)),
         ),
-        cautions=tuple(_cautions(found)),
+        caveats=tuple(_caveats(found)),
         notes=(words.how_measured(),),
         derived=" ".join(found.derived),
         fields=partial(_fields, found),
@@ -103,7 +103,7 @@ def _open_ends(system: SystemHeadroom, limit: str) -> list[str]:
     return lines
 
 
-def _cautions(found: Headroom) -> Iterator[str]:
+def _caveats(found: Headroom) -> Iterator[str]:
     if found.left_out:
         yield words.left_out(found.left_out)
     for system in found.systems:

@@ -34,7 +34,7 @@ def page(found: Histories) -> Page:
         lead=history_answer.scope(len(records), points, by, len(found.all)),
         answer=answer(found),
         sections=tuple(sections(found)),
-        cautions=(*wording.sentences(found.left_out), *_suspect(found)),
+        caveats=(*wording.sentences(found.left_out), *_suspect(found)),
         notes=(
             history_answer.what_a_point_is(),
             history_answer.what_a_change_point_is(INDEPENDENT, CORRELATED),

@@ -59,7 +59,7 @@ def page(leads: Leads) -> Page:
             ),
             Section("clients", "At each number of clients", charts=of_clients, tables=tables, sentences=of_rows),
         ),
-        cautions=(*wording.texts(leads.cautions), *wording.texts(leads.apart)),
+        caveats=(*wording.texts(leads.caveats), *wording.texts(leads.apart)),
         derived=" ".join(leads.derived),
         fields=partial(_fields, leads),
     )
@@ -87,7 +87,7 @@ def _fields(leads: Leads) -> dict[str, Any]:
         "frequency_kind": leads.hertz_kind,
         "works": works,
         "apart": wording.texts(leads.apart),
-        "cautions": wording.texts(leads.cautions),
+        "caveats": wording.texts(leads.caveats),
         "derived": leads.derived,
         "differences": [msgspec.to_builtins(row) for row in leads.differences],
     }

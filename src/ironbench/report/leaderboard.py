@@ -55,7 +55,7 @@ def page(rankings: Sequence[Ranking]) -> Page:
             )
             for place, one in enumerate(rankings)
         ),
-        cautions=(NOT_COMPARABLE,) if any(own) and not all(own) else (),
+        caveats=(NOT_COMPARABLE,) if any(own) and not all(own) else (),
         fields=partial(_fields, rankings),
     )
 
@@ -80,7 +80,7 @@ def _notes(ranking: Ranking) -> tuple[str, ...]:
         *([_TIED] if any(place.rank != place.worst_rank for place in places) else []),
         *([cost_answer.one_run()] if any(place.runs == 1 for place in places) else []),
         *([cost_answer.estimates()] if any(place.estimate for place in places) else []),
-        *(f"{place.system}: {caution}" for place in places for caution in wording.texts(place.cautions)),
+        *(f"{place.system}: {caveat}" for place in places for caveat in wording.texts(place.caveats)),
     )
 
 

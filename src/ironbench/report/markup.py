@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ironbench.report import assets, theme
 from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
-from ironbench.report.page import CAUTIONS
+from ironbench.report.page import CAVEATS
 from ironbench.words import CODE, clean_lines
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def environment(*packages: str) -> Environment:
     made.filters["code_pieces"] = CODE.split
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     made.globals |= {
-        "CAUTIONS": CAUTIONS,
+        "CAVEATS": CAVEATS,
         "shown": shown,
         "table_class": table_class,
         "cell_class": cell_class,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-CAUTIONS = "Before you use these numbers"
+CAVEATS = "Before you use these numbers"
 """Title of a page's caveats, in every format."""
 
 
@@ -173,7 +173,7 @@ class Page:
     """A line that names the workload or the records that the page is about."""
     answer: Answer
     sections: tuple[Section, ...]
-    cautions: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     derived: str = ""
     kicker: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.derived import sentences
 from ironbench.report.facts import configuration
 from ironbench.report.numbers import moment, quantity, unit_of
-from ironbench.report.page import CAUTIONS
+from ironbench.report.page import CAVEATS
 from ironbench.report.text_layout import Column, fitted
 from ironbench.study.comparability import left_out, trial_warnings
 from ironbench.study.differences import chosen_settings, facts_of, flattened, load_facts
@@ -36,7 +36,7 @@ def several(records: Sequence[Record], width: int | None) -> str:
     first = records[0]
     blocks = [f"{text_layout.clean(first.system.label)}: {text_layout.clean(work_name(first.choice))}"]
     blocks += list(sentences(records).values())
-    blocks.append(text_layout.bullets(CAUTIONS, wording.texts((*left_out(records), *trial_warnings(records)))))
+    blocks.append(text_layout.bullets(CAVEATS, wording.texts((*left_out(records), *trial_warnings(records)))))
     names = [name for name in _MAIN if any(name in record.metrics for record in records)]
     columns = [
         Column("record", tuple(record.id for record in records)),
@@ -81,7 +81,7 @@ def one(record: Record, machine: Mapping[str, str], engine: Mapping[str, Any], e
     blocks = [
         "\n".join(map(text_layout.clean, head)),
         *sentences([record]).values(),
-        text_layout.bullets(CAUTIONS, warnings),
+        text_layout.bullets(CAVEATS, warnings),
         text_layout.bullets("Checks", [_check(check) for check in record.checks]),
         _metrics(record),
         " ".join(wording.sentences(too_few([record], counted_in([record])[1]))),

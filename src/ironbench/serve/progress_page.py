@@ -96,7 +96,7 @@ class ProgressCache:
 def _made(directory: LabDirectory, steps: Steps) -> LabProgress:
     from ironbench.report import studies as labs
     from ironbench.report.answer import answer
-    from ironbench.report.document import cautions
+    from ironbench.report.document import caveats
 
     lab, records = directory.lab(), directory.records()
     measured = [record for record in records if record.purpose == Purpose.LAB]
@@ -111,7 +111,7 @@ def _made(directory: LabDirectory, steps: Steps) -> LabProgress:
         study = labs.study(directory, whole)
     except (KeyError, ValueError, ArithmeticError) as error:  # e.g. a record of an earlier plan
         raise FailureError(f"lab {directory.path.name}", f"the records do not match the plan ({error})") from error
-    known = cautions(replace(study, warnings=tuple(one for one in study.warnings if one.code != MISSING)))
+    known = caveats(replace(study, warnings=tuple(one for one in study.warnings if one.code != MISSING)))
     chart = _chart(lab, measured, steps)
     parts = {
         "answer": part(_PARTS, "answer", answer(study), known),

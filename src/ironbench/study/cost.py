@@ -66,7 +66,7 @@ class SystemCost:
     """Number of trials from which the score was computed, or by which it was decided whether the target is met."""
     flagged: int = 0
     """Number of flagged trials among these trials."""
-    cautions: tuple[Note, ...] = ()
+    caveats: tuple[Note, ...] = ()
     """Contradictions between the systems file and the recorded machine, followed by the notes of the trials."""
     repeats: Repeats | None = None
     """The values behind a score from records."""
@@ -79,7 +79,7 @@ class SystemCost:
     @property
     def other_hardware(self) -> bool:
         """Whether the system's records are from hardware that differs from the systems file."""
-        return any(caution.code == OTHER_HARDWARE for caution in self.cautions)
+        return any(caveat.code == OTHER_HARDWARE for caveat in self.caveats)
 
     @property
     def per_core(self) -> CostRange | None:
@@ -191,7 +191,7 @@ def costs(
         did = _of_other_hardware(offer.name, target) if contradictions else None
         did = did or _performance(offer.name, own, target, metric, archive)
         row = _offered(offer, did, offers, sheet, into)
-        rows.append(replace(row, cautions=(*contradictions, *row.cautions)))
+        rows.append(replace(row, caveats=(*contradictions, *row.caveats)))
     offered = {offer.records for offer in named}
     rows += [
         _unpriced(name, group, machines, _performance(name, group, target, metric, archive))
@@ -254,7 +254,7 @@ class _Performance:
             runs=self.runs,
             trials=len(self.trials),
             flagged=sum(record.status is Status.SUSPECT for record in self.trials),
-            cautions=(*self.left_out, *_notes(self.trials)),
+            caveats=(*self.left_out, *_notes(self.trials)),
             repeats=self.repeats,
         )
 

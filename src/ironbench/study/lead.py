@@ -90,7 +90,7 @@ class Leads:
     differences: tuple[Difference, ...]
     """Differences in machines, engines, settings, layouts, versions and load. Only work with which both systems were
     measured counts."""
-    cautions: tuple[Note, ...]
+    caveats: tuple[Note, ...]
     """Notes on flagged trials at the peaks."""
     derived: tuple[str, ...]
     """Statements that must accompany results of these workloads."""
@@ -139,7 +139,7 @@ def leads(
         hertz_ratio=ratio,
         hertz_kind=kind,
         differences=tuple(dict.fromkeys(rows)),
-        cautions=tuple(caution for work in works for caution in _suspicions(work)),
+        caveats=tuple(caveat for work in works for caveat in _suspicions(work)),
         derived=tuple(filter(None, derived)),
         apart=tuple(_apart(a, b, sides, both)),
         in_turns=in_turns,

@@ -53,7 +53,7 @@ class RankedResult:
     """Further columns of a published result."""
     estimate: bool = False
     """Whether the licence price is an estimate."""
-    cautions: tuple[Note, ...] = ()
+    caveats: tuple[Note, ...] = ()
     """Limits of the licence with which the system may not reach the score."""
     worst_rank: int = 0
     """Worst possible rank according to the confidence intervals. Equal to `rank` if the rank is certain."""
@@ -221,7 +221,7 @@ def _published(entry: PublishedResult, sheet: Sheet, licence: str) -> RankedResu
         per_currency=_per_thousand(entry.score, paid),
         other=entry.other,
         estimate=bool(paid and paid.estimate),
-        cautions=paid.cautions if paid else (),
+        caveats=paid.caveats if paid else (),
     )
 
 
@@ -253,7 +253,7 @@ def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: She
         per_currency=_per_thousand(value, paid),
         other={},
         estimate=bool(paid and paid.estimate),
-        cautions=paid.cautions if paid else (note("sockets-unknown", licence=licence),) if any(bills) else (),
+        caveats=paid.caveats if paid else (note("sockets-unknown", licence=licence),) if any(bills) else (),
         bounds=known.range(value),
         runs=known.runs,
         trials=len(known.of_trials),

@@ -34,7 +34,7 @@ class Scaling:
     fit: Fit
     sentences: tuple[Note, ...]
     """Notes about the peak, the knee and the coherency parameter."""
-    cautions: tuple[Note, ...]
+    caveats: tuple[Note, ...]
 
 
 def scaling(name: str, trials: Sequence[Record]) -> Scaling | None:
@@ -53,7 +53,7 @@ def scaling(name: str, trials: Sequence[Record]) -> Scaling | None:
     by_clients: dict[int, list[float]] = {}
     for clients, throughput in points:
         by_clients.setdefault(round(clients), []).append(throughput)
-    return Scaling(name, fit, tuple(_sentences(fit, alike(by_clients))), tuple(_cautions(fit)))
+    return Scaling(name, fit, tuple(_sentences(fit, alike(by_clients))), tuple(_caveats(fit)))
 
 
 def scalings(systems: Sequence[tuple[str, Sequence[Record]]]) -> tuple[Scaling, ...]:
@@ -84,7 +84,7 @@ def _sentences(fit: Fit, highest: Sequence[int]) -> Iterator[Note]:
         yield note("curve-without-measured-fall", first=highest[0], last=fit.last)
 
 
-def _cautions(fit: Fit) -> Iterator[Note]:
+def _caveats(fit: Fit) -> Iterator[Note]:
     from ironbench.stats.scalability import ENOUGH_DISTINCT
 
     if len(fit.residuals) < ENOUGH_DISTINCT:

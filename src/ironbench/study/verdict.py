@@ -99,7 +99,7 @@ def judged(one: Finding, method: Method, look: int = 1, holm: Holm = ALONE, chan
         p=p if one.decides and result.blocks >= LEAST_BLOCKS else None,
         method=_method(result, place, holm.comparisons, conclusion, tests),
         advice=advised,
-        warnings=(*one.warnings, *_cautions(result, tests, conclusion)),
+        warnings=(*one.warnings, *_caveats(result, tests, conclusion)),
         barred=barred,
         changed=changed,
         ends=(math.exp(change.before), math.exp(change.after)) if change else None,
@@ -164,7 +164,7 @@ def _holds_throughout(conclusion: Conclusion, change: Change, margin: float) -> 
     return all(low > 0 for low, _ in ends) or all(high < 0 for _, high in ends)
 
 
-def _cautions(result: PairedRatios, tests: _Tests, conclusion: Conclusion) -> list[Note]:
+def _caveats(result: PairedRatios, tests: _Tests, conclusion: Conclusion) -> list[Note]:
     notes = []
     if result.blocks < LEAST_BLOCKS:
         notes.append(_too_few(result.blocks))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from ironbench.report.cell import Content, TableCell, shown, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
-from ironbench.report.page import CAUTIONS, Answer, Page, Section
+from ironbench.report.page import CAVEATS, Answer, Page, Section
 from ironbench.report.text_layout import clean
 
 _NUMBERS = ("value", "unit", "low", "high", "confidence", "t_s")
@@ -31,20 +31,20 @@ def render(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 
 def _rows(page: Page) -> Iterator[_Row]:
-    yield from words(page.title, page.answer, page.derived, page.cautions)
+    yield from words(page.title, page.answer, page.derived, page.caveats)
     yield from _table(page.title, "Peaks", "", page.peaks)
     for part in page.shown:
         yield from section(page.title, part)
     yield from _seconds(page)
 
 
-def words(title: str, answer: Answer, derived: str, cautions: Sequence[str]) -> Iterator[_Row]:
+def words(title: str, answer: Answer, derived: str, caveats: Sequence[str]) -> Iterator[_Row]:
     """Yields lines with the answer and its caveats. These lines are in the same file as the numbers, so that the
     numbers are not passed on without them."""
     for number, text in enumerate(answer.sentences, 1):
         yield title, "Answer", "", str(number), "", text, *_NONE
-    for number, text in enumerate(filter(None, (derived, *cautions)), 1):
-        yield title, CAUTIONS, "", str(number), "", text, *_NONE
+    for number, text in enumerate(filter(None, (derived, *caveats)), 1):
+        yield title, CAVEATS, "", str(number), "", text, *_NONE
 
 
 def section(title: str, part: Section) -> Iterator[_Row]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ironbench.report import text_layout
 from ironbench.report.charts.base import Depth, Table
-from ironbench.report.page import CAUTIONS, Answer, AnswerPoint, Command, Page, Section
+from ironbench.report.page import CAVEATS, Answer, AnswerPoint, Command, Page, Section
 from ironbench.words import CODE, THIN, counted
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
@@ -35,7 +35,7 @@ def _page(page: Page) -> str:
     head = " · ".join(filter(None, (page.lead, *page.kicker)))
     blocks = [f"# {escaped(page.title)}", escaped(head), escaped(page.derived), *answer(page.answer)]
     blocks += [table(page.peaks)] if page.peaks.rows else []
-    blocks += [f"## {CAUTIONS}", bullets(page.cautions)] if page.cautions else []
+    blocks += [f"## {CAVEATS}", bullets(page.caveats)] if page.caveats else []
     blocks += [block for part in page.shown for block in section(part)]
     if page.commands:
         blocks += ["## How to reproduce", *(block for one in page.commands for block in _command(one))]

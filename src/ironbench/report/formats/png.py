@@ -43,8 +43,8 @@ def svg(pages: Sequence[Page], contents: Section | None = None) -> bytes:
 
 def _page(page: Page) -> dict[str, Any]:
     """Returns the Vega-Lite specification of one page, with the answer and all charts."""
-    cautions = [f"Note: {text}" for text in (*page.cautions, page.caption) if text]
-    notes = [text for text in (page.lead, page.derived, *page.answer.sentences, *cautions) if text]
+    caveats = [f"Note: {text}" for text in (*page.caveats, page.caption) if text]
+    notes = [text for text in (page.lead, page.derived, *page.answer.sentences, *caveats) if text]
     return titled(page.title, notes, [section(part) for part in page.shown if part.charts])
 
 

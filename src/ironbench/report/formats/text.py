@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from ironbench.report import text_layout
-from ironbench.report.page import CAUTIONS, Command, Page, Section
+from ironbench.report.page import CAVEATS, Command, Page, Section
 from ironbench.report.text_layout import bullets
 
 
@@ -23,7 +23,7 @@ def page(content: Page, width: int | None = None) -> str:
     """Formats one page. `width`: width of the terminal in characters. A table that is too wide is shown without its
     least important columns."""
     heading = "\n".join(map(text_layout.clean, filter(None, (content.title, content.lead, ", ".join(content.kicker)))))
-    blocks = [heading, content.derived, text_layout.answer(content.answer), bullets(CAUTIONS, content.cautions)]
+    blocks = [heading, content.derived, text_layout.answer(content.answer), bullets(CAVEATS, content.caveats)]
     blocks += [block for part in content.shown for block in text_layout.section(part, width=width)]
     blocks += [_commands(content.commands), bullets("Notes", content.notes)]
     return "\n\n".join(block for block in blocks if block)
