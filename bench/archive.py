@@ -18,7 +18,7 @@ import msgspec
 
 from bench.figures import at_most, report
 from ironbench._core import Histogram
-from ironbench.model.driven import NOT_DRIVEN, Driven
+from ironbench.model.driven import Driven
 from ironbench.model.observation import Series
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.system import Cell, Choice, Layout, Load, System
@@ -139,8 +139,7 @@ def driven() -> Driven:
     columns = {"t_s": seconds} | {
         name: [1.0] * 30 for name in ("transactions", "errors", "response_p50_s", "response_p99_s")
     }
-    return replace(
-        NOT_DRIVEN,
+    return Driven(
         seconds={name: array.array("d", values).tobytes() for name, values in columns.items()},
         series=tuple(Series(f"device_writes_per_s{{role={role}}}", tuple(seconds), tuple(seconds)) for role in "dl"),
         histograms={"response_time": histogram},

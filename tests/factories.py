@@ -16,7 +16,7 @@ import pytest
 
 from ironbench import engines
 from ironbench.errors import InputError
-from ironbench.model.driven import NOT_DRIVEN
+from ironbench.model.driven import Driven
 from ironbench.model.inside import NOTHING, ServerStatement, ServerStatistics
 from ironbench.model.note import Note
 from ironbench.model.observation import Counted, Observation, Series
@@ -154,8 +154,7 @@ def evidence() -> dict[str, Any]:
         histogram.record(thousand * 10_000)
     seconds = [float(second) for second in range(90)]
     rates = {"transactions": doubles(*seconds), "response_p99_s": doubles(*seconds)}
-    driven = replace(
-        NOT_DRIVEN,
+    driven = Driven(
         timeline={"t_s": doubles(0.0, 0.1), "transactions": doubles(5, 6)},
         seconds={"t_s": doubles(*seconds), **rates},
         histograms={"response_time": histogram},

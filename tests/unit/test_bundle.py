@@ -20,7 +20,7 @@ from ironbench.cli.record import import_
 from ironbench.errors import InputError
 from ironbench.host import space
 from ironbench.host.fingerprint import fingerprint
-from ironbench.model.driven import NOT_DRIVEN
+from ironbench.model.driven import Driven
 from ironbench.model.lab import Confirmation, Stage
 from ironbench.model.record import SCHEMA
 from ironbench.model.redact import redacted, redacted_toml
@@ -41,9 +41,7 @@ def store(directory: Path, dsn: str | None = None) -> Store:
     facts = found.keep_shared("engines", {"version": "18", "settings": {"primary_conninfo": f"password={SECRET}"}})
     system = replace(DISK, dsn=dsn)
     for one in sweep(system, 3000, 5, clients=(1, 4), repeats=2):
-        found.keep(
-            replace(one, machine=key, engine=facts), replace(NOT_DRIVEN, log=f"password={SECRET}\nended\n".encode())
-        )
+        found.keep(replace(one, machine=key, engine=facts), Driven(log=f"password={SECRET}\nended\n".encode()))
     return found
 
 

@@ -18,7 +18,7 @@ from labfactory import lab, trials
 from ironbench.cli.compare import compare
 from ironbench.cli.cost import cost
 from ironbench.cli.report import report
-from ironbench.model.driven import NOT_DRIVEN
+from ironbench.model.driven import Driven
 from ironbench.model.record import Record
 from ironbench.model.search import Search
 from ironbench.model.system import Load, System
@@ -55,7 +55,7 @@ def kept(store: Store, system: System, load: Load, label: str) -> list[Record]:
         one = record(
             replace(system, label=label), 4, 400.0, block=block, load=load, machine=key, series=label, metrics=own
         )
-        found.append(store.keep(one, replace(NOT_DRIVEN, histograms={"response_time": histogram})))
+        found.append(store.keep(one, Driven(histograms={"response_time": histogram})))
     return found
 
 

@@ -16,7 +16,7 @@ from ironbench.cli.lead import lead
 from ironbench.cli.record import export
 from ironbench.cli.report import report
 from ironbench.errors import InputError
-from ironbench.model.driven import NOT_DRIVEN
+from ironbench.model.driven import Driven
 from ironbench.model.note import text_note
 from ironbench.model.observation import Series
 from ironbench.model.record import Record, Status
@@ -36,7 +36,7 @@ def stored(directory: Path, records: Sequence[Record]) -> str:
         seconds = {name: array.array("d", column).tobytes() for name, column in shelf.seconds(one.id).items()}
         series = [Series(name, tuple(c["t_s"]), tuple(c["value"])) for name, c in shelf.observed(one.id).items()]
         histograms = {"response_time": histogram} if seconds else {}
-        store.keep(one, replace(NOT_DRIVEN, seconds=seconds, series=tuple(series), histograms=histograms))
+        store.keep(one, Driven(seconds=seconds, series=tuple(series), histograms=histograms))
     return str(directory)
 
 

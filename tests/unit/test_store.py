@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from ironbench.errors import FailureError, InputError
 from ironbench.lab.slices.turns import SLICES
-from ironbench.model.driven import NOT_DRIVEN
+from ironbench.model.driven import Driven
 from ironbench.model.observation import Series
 from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
@@ -52,7 +52,7 @@ def test_what_is_kept_comes_back(tmp_path: Path) -> None:
     store = Store(tmp_path)
     timeline = {"t_s": doubles(0.0, 0.1), "transactions": doubles(5, 6)}
     series = (Series("cpu_busy", (0.0, 1.0), (0.5, 0.6)),)
-    kept = store.keep(record("r1"), replace(NOT_DRIVEN, timeline=timeline, series=series))
+    kept = store.keep(record("r1"), Driven(timeline=timeline, series=series))
     assert store.all() == [kept]
     assert store.timeline("r1")["transactions"].tolist() == [5, 6]
     assert store.observed("r1")["cpu_busy"]["value"].tolist() == [0.5, 0.6]
@@ -239,12 +239,11 @@ import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from tests.unit.test_store import record, doubles
-from dataclasses import replace
-from ironbench.model.driven import NOT_DRIVEN
+from ironbench.model.driven import Driven
 from ironbench.records import Store
 store = Store(Path({results!r}))
 for number in range(100000):
-    store.keep(record(f"r{{number}}"), replace(NOT_DRIVEN, timeline={{"t_s": doubles(*range(5000))}}))
+    store.keep(record(f"r{{number}}"), Driven(timeline={{"t_s": doubles(*range(5000))}}))
     print(number, flush=True)
 """
 

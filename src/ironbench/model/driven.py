@@ -94,8 +94,8 @@ class Driven:
         return "inside" in self.summary
 
 
-NOT_DRIVEN = Driven("", alive=True)
-"""For a record without other data, such as a record that was made from a table."""
+NOT_DRIVEN = Driven()
+"""For a record that has no other data."""
 
 
 def scheduled(summary: Mapping[str, Any]) -> int:
