@@ -17,7 +17,7 @@ from ironbench.model.system import Cell, Choice, Device, Layout, Load, Partition
 from ironbench.report.charts.waterfall import chart
 from ironbench.report.wording.answers.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.study.bottleneck import TimeSpent, where_time_goes
-from ironbench.study.ceiling import Baseline, Verdict, baseline_of, ceiling, ceilings, measured_limit
+from ironbench.study.ceiling import Baseline, PartVerdict, baseline_of, ceiling, ceilings, measured_limit
 from ironbench.study.shares import waterfall
 from ironbench.study.verdict import judged, of_blocks
 
@@ -40,13 +40,13 @@ def spent(total_s: float = 0.008, **shares: float) -> TimeSpent:
 
 def test_a_part_that_costs_little_is_not_the_bottleneck() -> None:
     found = ceiling(measured(1.03), ["log"])
-    assert (found.verdict, found.is_bottleneck) == (Verdict.UNAFFECTED, False)
+    assert (found.verdict, found.is_bottleneck) == (PartVerdict.UNAFFECTED, False)
     assert "3% higher (95% CI 2.7% to 3.4%, 8 paired repeats)" in ceiling_sentence(found)
 
 
 def test_a_part_that_costs_much_holds_it_back() -> None:
     found = ceiling(measured(2.4), ["log"])
-    assert (found.verdict, found.is_bottleneck) == (Verdict.HELD, True)
+    assert (found.verdict, found.is_bottleneck) == (PartVerdict.BOTTLENECK, True)
 
 
 def test_a_metric_that_should_fall_is_turned_round() -> None:
@@ -59,19 +59,19 @@ def test_a_metric_that_should_fall_is_turned_round() -> None:
 def test_without_a_conclusion_there_is_no_verdict() -> None:
     unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL, advice=note("least-blocks", least=6))
     found = ceiling(unsure, ["log"])
-    assert (found.verdict, found.is_bottleneck) == (Verdict.OPEN, None)
+    assert (found.verdict, found.is_bottleneck) == (PartVerdict.INCONCLUSIVE, None)
     assert "at least 6 complete blocks" in ceiling_sentence(found)
 
 
 def test_a_gain_on_both_sides_of_the_margin_is_not_judged() -> None:
     found = ceiling(measured(1.05, low=1.02, high=1.08, conclusion=Conclusion.FASTER), ["temp"])
-    assert (found.verdict, found.is_bottleneck) == (Verdict.SMALL, None)
+    assert (found.verdict, found.is_bottleneck) == (PartVerdict.SMALL, None)
 
 
 def test_without_a_block_nothing_was_measured() -> None:
     empty = judged(of_blocks("throughput", "ideal=log", "ideal=none", []), METHOD)
     found = ceiling(empty, ["log"])
-    assert math.isnan(found.speedup) and found.verdict is Verdict.NOT_MEASURED
+    assert math.isnan(found.speedup) and found.verdict is PartVerdict.NOT_MEASURED
     assert ceiling_sentence(found) and not unexplained(found)
 
 
@@ -83,7 +83,7 @@ def test_a_part_is_a_cause_only_if_its_own_time_was_seen_in_the_baseline() -> No
     assert (found.seen, found.is_bottleneck, found.cached_reads) == (("log",), True, 0.004)
     assert found.predicted == known.spent.gain(["log flush"])  # type: ignore[union-attr]
     nothing = ceiling(measured(1.36), ["data", "temp"], known)
-    assert (nothing.seen, nothing.verdict, nothing.is_bottleneck) == ((), Verdict.UNSEEN, None)
+    assert (nothing.seen, nothing.verdict, nothing.is_bottleneck) == ((), PartVerdict.UNSEEN, None)
     assert nothing.predicted is None and not unexplained(nothing)
 
 
@@ -171,7 +171,7 @@ def test_a_gain_measured_while_other_programs_used_most_of_the_cpu_time_names_no
     budget = Budget(server=0.2, other=0.72, idle=0.08)
     time = where_time_goes([replace(record(metrics=shares), budget=budget)])
     free = ceiling(measured(1.75), ["log"], Baseline(time))
-    assert (free.verdict, free.is_bottleneck, free.taken) == (Verdict.DISTURBED, None, 0.72)
+    assert (free.verdict, free.is_bottleneck, free.taken) == (PartVerdict.DISTURBED, None, 0.72)
 
 
 PLAIN = Setup(Cell("a", Load(8), {"cell": "a"}), System("postgres", "a"), Choice("w"))
@@ -252,19 +252,19 @@ def test_files_that_the_user_puts_on_a_zero_latency_device_are_an_upper_bound_as
 
 def test_an_interval_that_excludes_a_gain_of_the_margin_says_that_it_is_not_the_bottleneck() -> None:
     harmless = replace(measured(0.96, conclusion=Conclusion.CANNOT_TELL), low=0.9, high=1.03)
-    assert ceiling(harmless, ["log"]).verdict is Verdict.UNAFFECTED
-    assert ceiling(replace(harmless, ratios=harmless.ratios[:4]), ["log"]).verdict is Verdict.OPEN
+    assert ceiling(harmless, ["log"]).verdict is PartVerdict.UNAFFECTED
+    assert ceiling(replace(harmless, ratios=harmless.ratios[:4]), ["log"]).verdict is PartVerdict.INCONCLUSIVE
 
 
 def test_a_gain_with_more_memory_is_not_said_to_be_the_logs_alone() -> None:
     gained = ceiling(measured(2.4), ["log"], added_bytes=1280 << 20)
-    assert (gained.verdict, gained.is_bottleneck) == (Verdict.MEMORY, None)
+    assert (gained.verdict, gained.is_bottleneck) == (PartVerdict.MEMORY, None)
     assert "1.25\u202fGiB" in ceiling_sentence(gained)
     assert ceiling(measured(1.03), ["log"], added_bytes=1280 << 20) == replace(
         ceiling(measured(1.03), ["log"]), added_bytes=1280 << 20
     )
     unsure = measured(2.4, conclusion=Conclusion.CANNOT_TELL)
-    assert ceiling(unsure, ["log"], added_bytes=1).verdict is Verdict.OPEN
+    assert ceiling(unsure, ["log"], added_bytes=1).verdict is PartVerdict.INCONCLUSIVE
 
 
 def test_on_a_zero_latency_device_the_limit_on_memory_stays_and_the_gain_is_the_parts() -> None:
@@ -275,7 +275,7 @@ def test_on_a_zero_latency_device_the_limit_on_memory_stays_and_the_gain_is_the_
     limited = replace(PLAIN, system=replace(PLAIN.system, layout=Layout("/srv"), memory_total_bytes=1 << 30))
     free = freed("log", layout=on("free", "log"), memory_total_bytes=1 << 30)
     (found,) = ceilings([replace(measured(2.4), cell="b", baseline="a")], lab_of(free, limited))
-    assert (found.verdict, found.added_bytes, found.on_device) == (Verdict.HELD, 0, True)
+    assert (found.verdict, found.added_bytes, found.on_device) == (PartVerdict.BOTTLENECK, 0, True)
     assert "A real device for WAL can hardly bring a larger gain." in ceiling_sentence(found)
     assert "No real device for WAL can bring a larger gain." in ceiling_sentence(replace(found, on_device=False))
     after = {"b": Baseline(replace(spent(log_flush=0.13, CPU=0.87), cell="b"))}
@@ -286,7 +286,7 @@ def test_on_a_zero_latency_device_the_limit_on_memory_stays_and_the_gain_is_the_
     # The WAL of the baseline is on a slow device: only ideal parts count as free.
     slow = replace(limited, system=replace(limited.system, layout=on("hdd-7200", "log")))
     (found,) = ceilings([replace(measured(2.4), cell="b", baseline="a")], lab_of(free, slow))
-    assert found.verdict is Verdict.HELD
+    assert found.verdict is PartVerdict.BOTTLENECK
     elsewhere = freed("log", layout=on("free", "data", "log"), memory_total_bytes=1 << 30)
     assert not credited(elsewhere, limited), "the data are on another device, too"
 

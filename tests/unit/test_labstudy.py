@@ -29,7 +29,7 @@ from ironbench.report.sections.setup import plan as plan_tables
 from ironbench.report.sections.time_spent import limits
 from ironbench.report.wording.answers.lab_answer import all_inconclusive
 from ironbench.study.bottleneck import LimitingResource, TimeSpent
-from ironbench.study.ceiling import Ceiling, Verdict
+from ironbench.study.ceiling import Ceiling, PartVerdict
 from ironbench.study.curve import metrics_of
 from ironbench.study.factors import named_sides
 from ironbench.study.labstudy import lab_study
@@ -194,7 +194,7 @@ def test_the_upper_bound_is_said_even_before_that_nothing_is_decided() -> None:
 def test_an_upper_bound_that_was_not_measured_does_not_lead() -> None:
     study = storage((1000.0, 1300.0, 500.0, 1200.0), 0.01)
     (ceiling,) = study.ceilings
-    found = answer(replace(study, ceilings=(replace(ceiling, verdict=Verdict.NOT_MEASURED),)))
+    found = answer(replace(study, ceilings=(replace(ceiling, verdict=PartVerdict.NOT_MEASURED),)))
     assert found.decision.text.startswith("storage=gp3 is ")
 
 
@@ -218,12 +218,12 @@ def test_advice_about_failed_blocks_does_not_hide_the_advice_for_the_others() ->
 def test_the_answer_and_the_section_about_time_name_one_limit() -> None:
     study = two_cells(1800.0)
     (finding,) = study.findings
-    held = Ceiling(("log",), 1.8, 1.7, 1.9, Verdict.HELD, True, finding, ("log",), {})
+    held = Ceiling(("log",), 1.8, 1.7, 1.9, PartVerdict.BOTTLENECK, True, finding, ("log",), {})
     taken = LimitingResource(
         OTHER_PROGRAMS, 0.66, None, note("limit-other-programs", waiting=0.66, computing=0.2, cpu=()), 0.7
     )
     quiet = LimitingResource("", 0.3, None, note("limit-unknown-own-cpu", share=0.3))
-    disturbed = replace(held, verdict=Verdict.DISTURBED, is_bottleneck=None, taken=0.7)
+    disturbed = replace(held, verdict=PartVerdict.DISTURBED, is_bottleneck=None, taken=0.7)
     for ceiling, of_time, limit in (
         (held, quiet, "the bottleneck is WAL. With zero-latency WAL, "),
         (disturbed, taken, "the bottleneck is other programs"),

@@ -40,7 +40,7 @@ from ironbench.report.wording.answers import (
 from ironbench.report.wording.registry import WORDING, UnwordedNoteWarning
 from ironbench.stats.change_points import CORRELATED, INDEPENDENT
 from ironbench.study.bottleneck import Gain, LimitingResource, TimeSpent
-from ironbench.study.ceiling import Ceiling, Verdict
+from ironbench.study.ceiling import Ceiling, PartVerdict
 from ironbench.study.comparability import causes, merged_notes, trial_warnings
 from ironbench.study.compare import MeanRatio
 from ironbench.study.differences import Difference
@@ -81,17 +81,22 @@ UNDECIDED = replace(
     FINDING, ratio=0.98, low=0.9, high=1.07, conclusion=Conclusion.CANNOT_TELL, advice=note("least-blocks", least=6)
 )
 CEILINGS = (
-    *(Ceiling(("log",), 1.26, 1.18, 1.35, one, None, FINDING, ("log",), {"log": 0.06}) for one in Verdict),
+    *(Ceiling(("log",), 1.26, 1.18, 1.35, one, None, FINDING, ("log",), {"log": 0.06}) for one in PartVerdict),
     Ceiling(
-        ("log", "temp", "data"), 3.1, 2.8, 3.4, Verdict.HELD, True, FINDING, ("log", "temp"), {"log": 0.1, "temp": 0.3},
-        0.0, besides=tuple(Difference("engine", f"knob_{at}", ("on", "off")) for at in range(5)),
-        predicted=Gain(1.2, 1.5),
+        ("log", "temp", "data"), 3.1, 2.8, 3.4, PartVerdict.BOTTLENECK, True, FINDING, ("log", "temp"),
+        {"log": 0.1, "temp": 0.3}, 0.0, predicted=Gain(1.2, 1.5),
+        besides=tuple(Difference("engine", f"knob_{at}", ("on", "off")) for at in range(5)),
     ),
     *(
-        Ceiling(("log",), 1.26, 1.18, 1.35, Verdict.HELD, True, FINDING, ("log",), {}, on_device=True, left=left)
+        Ceiling(
+            ("log",), 1.26, 1.18, 1.35, PartVerdict.BOTTLENECK, True, FINDING, ("log",), {}, on_device=True, left=left
+        )
         for left in (None, 0.0, 0.13)
     ),
-    Ceiling(("client",), 0.98, 0.9, 1.07, Verdict.OPEN, None, UNDECIDED, (), {}, 12.0, 0.003, added_bytes=1 << 30),
+    Ceiling(
+        ("client",), 0.98, 0.9, 1.07, PartVerdict.INCONCLUSIVE, None, UNDECIDED, (), {}, 12.0, 0.003,
+        added_bytes=1 << 30,
+    ),
 )  # fmt: skip
 GATED = tuple(
     GatedComparison(

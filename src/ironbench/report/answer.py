@@ -16,7 +16,7 @@ from ironbench.report.page import Answer, AnswerPoint
 from ironbench.report.wording.answers import lab_answer
 from ironbench.report.wording.answers.zero_latency import ceiling_sentence, limit_sentence, unexplained
 from ironbench.report.wording.profile import change
-from ironbench.study.ceiling import Verdict
+from ironbench.study.ceiling import PartVerdict
 from ironbench.study.study import Study
 from ironbench.study.subjects import failed_share
 from ironbench.words import listed, upper_first
@@ -54,7 +54,7 @@ def comparisons(study: Study) -> list[AnswerPoint]:
     if not any(finding.blocks for finding in study.findings):
         return [AnswerPoint(lab_answer.no_comparison(study), caveat=_repeat_failed(study.findings))]
     measured = {(one.finding.cell, one.finding.baseline): one for one in study.ceilings}
-    bounds = {pair for pair, one in measured.items() if one.verdict is not Verdict.NOT_MEASURED}
+    bounds = {pair for pair, one in measured.items() if one.verdict is not PartVerdict.NOT_MEASURED}
     ranked = sorted(study.findings, key=partial(_rank, study, bounds))
     still_open = study.ended(Conclusion.CANNOT_TELL)
     points: list[AnswerPoint] = []

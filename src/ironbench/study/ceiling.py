@@ -35,11 +35,11 @@ _READS, _READ_LATENCY = "device_reads_per_s{role=data}", "device_read_latency_s{
 _SETTINGS = "settings."
 
 
-class Verdict(Enum):
+class PartVerdict(Enum):
     """Conclusion about a part, from the comparison with the configuration in which the part has zero latency."""
 
     NOT_MEASURED = "not measured"
-    OPEN = "open"
+    INCONCLUSIVE = "inconclusive"
     """The comparison is inconclusive."""
     UNAFFECTED = "unaffected"
     """There is no gain as large as the lab's margin."""
@@ -52,7 +52,7 @@ class Verdict(Enum):
     DISTURBED = "disturbed"
     """The gain is above the margin, but other programs used more CPU time than server and client, which may explain the
     gain."""
-    HELD = "held"
+    BOTTLENECK = "bottleneck"
     """The gain is above the margin. In addition, the part took time in the baseline, or the breakdown of time is
     unknown."""
 
@@ -92,7 +92,7 @@ class Ceiling:
     values of the metric are better. NaN if there is no complete block."""
     low: float
     high: float
-    verdict: Verdict
+    verdict: PartVerdict
     is_bottleneck: bool | None
     """Whether the parts cost more time than the lab's margin, or None if this is inconclusive."""
     finding: Finding
@@ -161,7 +161,7 @@ def measured_limit(spent: TimeSpent, measured: Sequence[Ceiling]) -> Ceiling | N
         one
         for one in measured
         if one.finding.baseline == spent.cell
-        and one.verdict is Verdict.HELD
+        and one.verdict is PartVerdict.BOTTLENECK
         and catalogue.metric(one.finding.metric).better == "higher"
     ]
     best = max(gains, key=lambda one: one.low, default=None)
@@ -238,14 +238,14 @@ def ceiling(
         speedup, low, high = _as_speedup(finding)
         verdict = _verdict(finding, low, high, bool(seen), bool(added_bytes), bool(taken))
     else:
-        speedup, low, high, verdict = math.nan, 0.0, math.inf, Verdict.NOT_MEASURED
+        speedup, low, high, verdict = math.nan, 0.0, math.inf, PartVerdict.NOT_MEASURED
     return Ceiling(
         parts=tuple(parts),
         speedup=speedup,
         low=low,
         high=high,
         verdict=verdict,
-        is_bottleneck={Verdict.HELD: True, Verdict.UNAFFECTED: False}.get(verdict),
+        is_bottleneck={PartVerdict.BOTTLENECK: True, PartVerdict.UNAFFECTED: False}.get(verdict),
         finding=finding,
         seen=seen,
         shares=shares,
@@ -265,22 +265,22 @@ def _seen(part: str, spent: TimeSpent, cached: bool) -> bool:
     return sum(spent.share(name) for name in names) >= SEEN_FROM
 
 
-def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory: bool, taken: bool) -> Verdict:
+def _verdict(finding: Finding, low: float, high: float, seen: bool, more_memory: bool, taken: bool) -> PartVerdict:
     """Returns the verdict according to the finding's conclusion, which accounts for blocks, interim analyses and
     multiple comparisons."""
     margin = 1 + finding.margin
     told = finding.blocks >= LEAST_BLOCKS and not finding.barred and not finding.changed
     if finding.conclusion is Conclusion.CANNOT_TELL and not (told and high <= margin):
-        return Verdict.OPEN
+        return PartVerdict.INCONCLUSIVE
     if finding.conclusion is Conclusion.EQUIVALENT or high <= margin:
-        return Verdict.UNAFFECTED
+        return PartVerdict.UNAFFECTED
     if not seen:
-        return Verdict.UNSEEN
+        return PartVerdict.UNSEEN
     if more_memory:
-        return Verdict.MEMORY if finding.conclusion is not Conclusion.CANNOT_TELL else Verdict.OPEN
+        return PartVerdict.MEMORY if finding.conclusion is not Conclusion.CANNOT_TELL else PartVerdict.INCONCLUSIVE
     if low < margin:
-        return Verdict.SMALL
-    return Verdict.DISTURBED if taken else Verdict.HELD
+        return PartVerdict.SMALL
+    return PartVerdict.DISTURBED if taken else PartVerdict.BOTTLENECK
 
 
 def _as_speedup(finding: Finding) -> tuple[float, float, float]:

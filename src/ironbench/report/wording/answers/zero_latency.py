@@ -15,7 +15,7 @@ from ironbench.report.wording.answers.ratios import change, change_bounds
 from ironbench.report.wording.registry import text
 from ironbench.report.wording.terms import configuration
 from ironbench.study.bottleneck import RESOURCES, Gain, TimeSpent
-from ironbench.study.ceiling import SPENT, Ceiling, Verdict, measured_limit
+from ironbench.study.ceiling import SPENT, Ceiling, PartVerdict, measured_limit
 from ironbench.words import counted, in_percent, listed, roughly, upper_first
 
 _ZERO_LATENCY = {
@@ -67,7 +67,7 @@ def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
 
 
 def _only_of(one: Ceiling, resource: str) -> bool:
-    if len(one.parts) > 1 or one.added_bytes or one.verdict is Verdict.NOT_MEASURED or resource not in RESOURCES:
+    if len(one.parts) > 1 or one.added_bytes or one.verdict is PartVerdict.NOT_MEASURED or resource not in RESOURCES:
         return False
     return set(RESOURCES[resource]) <= set(SPENT[one.parts[0]])
 
@@ -90,7 +90,7 @@ def ceiling_sentence(one: Ceiling, where: Configuration = NOTHING_ELSE) -> str:
     Further sentences name other settings that changed, and state whether a faster disk could speed up reads. `where`:
     the values of other factors with which the gain was measured.
     """
-    if one.verdict is Verdict.NOT_MEASURED:
+    if one.verdict is PartVerdict.NOT_MEASURED:
         return f"The throughput cost of {_names(one.parts)} was not measured.{_need(one)}"
     at = f" at {configuration(where)}" if where.values else ""
     sentences = [
@@ -109,7 +109,7 @@ def unexplained(one: Ceiling) -> str:
     gain has another cause.`"""
     if (
         one.predicted is None
-        or one.verdict not in (Verdict.SMALL, Verdict.DISTURBED, Verdict.HELD)
+        or one.verdict not in (PartVerdict.SMALL, PartVerdict.DISTURBED, PartVerdict.BOTTLENECK)
         or one.low <= one.predicted.high
     ):
         return ""
@@ -149,7 +149,12 @@ def _interval(one: Ceiling) -> str:
 
 def _settings(one: Ceiling) -> str:
     """Names other settings that differ between the two configurations, because they may explain part of the gain."""
-    if not one.besides or one.verdict not in (Verdict.SMALL, Verdict.UNSEEN, Verdict.DISTURBED, Verdict.HELD):
+    if not one.besides or one.verdict not in (
+        PartVerdict.SMALL,
+        PartVerdict.UNSEEN,
+        PartVerdict.DISTURBED,
+        PartVerdict.BOTTLENECK,
+    ):
         return ""
     changes = [
         f"{row.name} from {fact(row.name, row.values[0])} to {fact(row.name, row.values[1])}"
@@ -162,27 +167,27 @@ def _settings(one: Ceiling) -> str:
 
 def _verdict(one: Ceiling) -> str:
     every, finding = _names(one.parts), one.finding
-    if one.verdict is Verdict.OPEN:
+    if one.verdict is PartVerdict.INCONCLUSIVE:
         why = f": {text(finding.barred)}" if finding.barred else ""
         return f"The measurement does not show whether {every} {_is(one.parts)} a bottleneck{why}.{_need(one)}"
-    if one.verdict is Verdict.UNAFFECTED:
+    if one.verdict is PartVerdict.UNAFFECTED:
         return f"{upper_first(every)} {_is(one.parts)} not the bottleneck."
-    if one.verdict is Verdict.UNSEEN:
+    if one.verdict is PartVerdict.UNSEEN:
         return f"The baseline spent no time on {every}, so the gain must have another cause."
-    if one.verdict is Verdict.MEMORY:
+    if one.verdict is PartVerdict.MEMORY:
         return (
             f"The measurement does not show whether {every} or memory is the bottleneck: the memory limit was "
             f"{units.memory(one.added_bytes)} higher, and the unused part of the additional memory could cache "
             "data."
         )
     seen = _names(one.seen)
-    if one.verdict is Verdict.SMALL:
+    if one.verdict is PartVerdict.SMALL:
         small = (
             f"{upper_first(seen)} {_costs(one.seen)} some throughput. The measurement does not show whether the cost "
             f"is more than {in_percent(finding.margin)} of throughput."
         )
         return f"{small}{_unseen(one)}"
-    if one.verdict is Verdict.DISTURBED:
+    if one.verdict is PartVerdict.DISTURBED:
         return (
             f"The measurement does not show whether {seen} would be a bottleneck without other programs on the "
             f"machine: other programs used {in_percent(one.taken)} of the CPU time, which may explain part of the "
