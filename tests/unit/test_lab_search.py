@@ -28,7 +28,7 @@ from ironbench.report import wording
 from ironbench.report.sections import searched
 from ironbench.study.findings import findings
 from ironbench.study.labstudy import lab_study
-from ironbench.study.optimum import NextLoad, Observed, expected_trials, next_step
+from ironbench.study.optimum import NextLoad, SearchTrial, expected_trials, next_step
 
 KNEES = {"fast": 12, "slow": 3, "idle": 1}
 """Numbers of clients from which throughput stays constant."""
@@ -307,10 +307,10 @@ def test_the_plan_names_the_trials_of_the_search_and_their_time(
 @pytest.mark.parametrize("knee", [2, 7, 30, 100])
 def test_the_number_of_trials_that_a_plan_expects_is_near_what_a_search_takes(knee: int) -> None:
     search = Search("clients", 1, 64, (Limit("response_time_p99_s", 1.0),))
-    trials: list[Observed] = []
+    trials: list[SearchTrial] = []
     while isinstance(step := next_step(search, trials), NextLoad):
         throughput = min(step.point, knee) * math.exp(0.01 * (-1) ** len(trials))
-        trials.append(Observed(step.point, throughput, (step.point / knee,)))
+        trials.append(SearchTrial(step.point, throughput, (step.point / knee,)))
     assert 0.4 < expected_trials(search) / len(trials) < 2.5
 
 

@@ -16,8 +16,8 @@ from ironbench.stats.scalability import Usl
 from ironbench.study.optimum import (
     RATE,
     NextLoad,
-    Observed,
     SearchResult,
+    SearchTrial,
     TooFewTransactions,
     _Seen,
     most_trials,
@@ -42,14 +42,14 @@ def sought(
     search: Search, system: System, noise: float, seed: int, p99: System | None = None
 ) -> tuple[SearchResult, int]:
     """Returns the result and the trials it took; percentiles vary twice as much as throughput."""
-    dice, trials = random.Random(seed), list[Observed]()
+    dice, trials = random.Random(seed), list[SearchTrial]()
     for _ in range(LOOPS):
         step = next_step(search, trials)
         if isinstance(step, SearchResult):
             return step, len(trials)
         n = step.point
         limited = (p99(n) * math.exp(dice.gauss(0, 2 * noise)),) if p99 else ()
-        trials.append(Observed(n, system(n) * math.exp(dice.gauss(0, noise)), limited))
+        trials.append(SearchTrial(n, system(n) * math.exp(dice.gauss(0, noise)), limited))
     raise AssertionError("the search does not end")
 
 
@@ -140,14 +140,14 @@ def test_a_system_that_fails_at_the_lowest_load_has_no_best_one() -> None:
     answer, trials = sought(Search("clients", 1, 128), lambda n: 0.0, 0.02, 1)
     assert (answer.point, trials) == (None, 2)
     assert answer.note == note("search-failed", of="clients", low=1, high=128, at=1)
-    once = [Observed(1, 0.0), Observed(1, 100.0)]
+    once = [SearchTrial(1, 0.0), SearchTrial(1, 100.0)]
     assert next_step(Search("clients", 1, 128), once) == NextLoad(2, note("search-ladder"))
 
 
 def test_failed_trials_do_not_make_the_others_look_alike() -> None:
     search = Search("clients", 1, 8, (Limit("response_time_p99_s", 0.02),))
-    good = [Observed(n, 100.0 * n * wobble, (0.01 * wobble,)) for n in (1, 2) for wobble in (0.9, 1.1)]
-    failed = [Observed(n, 0.0, (0.02,)) for n in (4, 8) for _ in range(3)]
+    good = [SearchTrial(n, 100.0 * n * wobble, (0.01 * wobble,)) for n in (1, 2) for wobble in (0.9, 1.1)]
+    failed = [SearchTrial(n, 0.0, (0.02,)) for n in (4, 8) for _ in range(3)]
     without, beside = (_Seen(search, trials) for trials in (good, [*good, *failed]))
     assert beside.uncertainty(1, 2) == pytest.approx(without.uncertainty(1, 2))
     assert beside.kept(1) is without.kept(1) is True
@@ -155,26 +155,28 @@ def test_failed_trials_do_not_make_the_others_look_alike() -> None:
 
 
 def test_the_same_trials_give_the_same_next_point() -> None:
-    trials = [Observed(n, 100.0 * n) for n in (1, 2, 4)]
+    trials = [SearchTrial(n, 100.0 * n) for n in (1, 2, 4)]
     assert next_step(Search("clients", 1, 16), trials) == next_step(Search("clients", 1, 16), list(trials))
 
 
 def test_the_ladder_is_climbed_and_descended() -> None:
-    search, trials, way = Search("clients", 1, 12), list[Observed](), []
+    search, trials, way = Search("clients", 1, 12), list[SearchTrial](), []
     for _ in range(2 * len(rungs(search))):
         step = next_step(search, trials)
         assert isinstance(step, NextLoad)
         way.append(step.point)
-        trials.append(Observed(step.point, 100.0 * step.point))
+        trials.append(SearchTrial(step.point, 100.0 * step.point))
     assert way == [1, 2, 4, 8, 12, 12, 8, 4, 2, 1]
 
 
 def test_what_breaks_a_limit_by_far_is_not_exceeded_further() -> None:
     search = Search("clients", 1, 1024, (Limit("response_time_p99_s", 0.01),))
-    dice, trials = random.Random(1), list[Observed]()
+    dice, trials = random.Random(1), list[SearchTrial]()
     while isinstance(step := next_step(search, trials), NextLoad):
         assert step.point <= 16
-        trials.append(Observed(step.point, 100.0 * step.point, (0.002 * step.point * math.exp(dice.gauss(0, 0.05)),)))
+        trials.append(
+            SearchTrial(step.point, 100.0 * step.point, (0.002 * step.point * math.exp(dice.gauss(0, 0.05)),))
+        )
     assert step.point in (4, 5)
 
 
@@ -188,22 +190,22 @@ def test_a_range_of_one_needs_no_search(low: int) -> None:
 def test_a_limit_is_broken_by_what_breaks_it_though_the_metric_is_nothing_now_and_then(seed: int) -> None:
     """Replication lag is zero most of the time; the logarithms of tiny values must not hide values of seconds."""
     dice, search = random.Random(seed), Search("clients", 1, 64, (Limit("replication_lag_s", 1.0),))
-    trials: list[Observed] = []
+    trials: list[SearchTrial] = []
     while isinstance(step := next_step(search, trials), NextLoad):
         idle = dice.choice([0.0, 0.0, dice.uniform(0.01, 0.3)])
         lag_s = 5.0 * dice.uniform(0.9, 1.1) if step.point > 40 else idle
-        trials.append(Observed(step.point, 1000 * min(step.point, 16) * dice.uniform(0.98, 1.02), (lag_s,)))
+        trials.append(SearchTrial(step.point, 1000 * min(step.point, 16) * dice.uniform(0.98, 1.02), (lag_s,)))
     assert step.point is not None and step.point < 24
     assert step.alike[1] <= 40, step.note
 
 
 def test_a_rate_that_is_not_kept_is_not_the_answer_whatever_the_limit_says() -> None:
     search = Search("rate", 100, 1600, limits=(Limit("response_time_p99_s", 0.1),))
-    trials: list[Observed] = []
+    trials: list[SearchTrial] = []
     while isinstance(step := next_step(search, trials), NextLoad):
         rate = step.point
-        trials.append(Observed(rate, float(min(rate, 450)), (0.01,), behind=rate > 450))
+        trials.append(SearchTrial(rate, float(min(rate, 450)), (0.01,), behind=rate > 450))
     assert step.point is not None and 300 < step.point <= 450 and step.ended_by == RATE
-    none = [Observed(100, 50.0, (0.01,), behind=True) for _ in range(2)]
+    none = [SearchTrial(100, 50.0, (0.01,), behind=True) for _ in range(2)]
     assert (answer := next_step(search, none)) and isinstance(answer, SearchResult)
     assert (answer.point, answer.ended_by) == (None, RATE)

@@ -14,7 +14,7 @@ VEGA = {"circle", "square", "cross", "diamond", "triangle-up", "triangle-down", 
 """Symbols with an area (vega-scenegraph, src/path/symbols.js)."""
 
 
-def lines() -> tuple[known.Tested, ...]:
+def lines() -> tuple[known.StorageTestResult, ...]:
     part = "{profile=seq1m-q8t1-read}"
     metrics = {f"storage_bytes_per_s{part}": 1547.7e6} | {
         f"storage_latency_{point}_s{part}": 0.001 * place

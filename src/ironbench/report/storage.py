@@ -17,7 +17,15 @@ from ironbench.report.page import Section
 from ironbench.report.wording.storage import passes_apart
 from ironbench.report.wording.values import CI
 from ironbench.study.compare import SystemComparison
-from ironbench.study.storage import MOST_BY_CHANCE, WORKLOAD, Tested, any_apart, apart_by_chance, rate_ratio, tested
+from ironbench.study.storage import (
+    MOST_BY_CHANCE,
+    WORKLOAD,
+    StorageTestResult,
+    any_apart,
+    apart_by_chance,
+    rate_ratio,
+    tested,
+)
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.summarise import Summary, summarise
 from ironbench.study.timelines import TimelineSeries
@@ -66,7 +74,7 @@ def megabytes(bytes_per_s: float) -> str:
     return quantity(bytes_per_s, "MB/s")
 
 
-def tests_of(part: SubjectResults) -> tuple[Tested, ...]:
+def tests_of(part: SubjectResults) -> tuple[StorageTestResult, ...]:
     return tested(part.curve.main.metrics) if part.curve.main else ()
 
 
@@ -115,7 +123,7 @@ def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]
     return TableCell(first.rate.centre, "MB/s", bare=True), f"MB/s {_title(first)}", facts
 
 
-def _short(one: Tested) -> Content:
+def _short(one: StorageTestResult) -> Content:
     if one.kind == "sync":
         return TableCell(one.centre("storage_latency_mean_s"), "s")
     return TableCell(one.rate.centre, "MB/s")
@@ -148,14 +156,14 @@ def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) 
     return Table(("MB/s", *names, *ratio_heads), tuple(rows), numbers=True)
 
 
-def bandwidths(lines: Sequence[Tested]) -> list[Tested]:
+def bandwidths(lines: Sequence[StorageTestResult]) -> list[StorageTestResult]:
     """Returns the tests whose results are shown in bytes per second. If there are none, returns all tests."""
     return [one for one in lines if one.kind not in ("sync", "cost")] or list(lines)
 
 
-def _known_table(lines: Sequence[Tested]) -> Table:
+def _known_table(lines: Sequence[StorageTestResult]) -> Table:
     ways = [way for way in _WORDS if any(one.direction == way for one in bandwidths(lines))]
-    by_title: dict[str, dict[str, Tested]] = {}
+    by_title: dict[str, dict[str, StorageTestResult]] = {}
     for one in bandwidths(lines):
         by_title.setdefault(one.title, {})[one.direction] = one
     rows = []
@@ -175,7 +183,7 @@ _Scale = tuple[float, str]
 _BANDWIDTH: _Scale = (1.0, "MB/s")
 
 
-def _range(one: Tested, scale: _Scale) -> TableCell | Missing:
+def _range(one: StorageTestResult, scale: _Scale) -> TableCell | Missing:
     if one.high == one.low:
         return Missing("one pass")
     of, unit = scale
@@ -193,7 +201,7 @@ def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
     return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
 
 
-def _ratio(a: Tested | None, b: Tested | None) -> TableCell | Missing:
+def _ratio(a: StorageTestResult | None, b: StorageTestResult | None) -> TableCell | Missing:
     if a is None or b is None or a.rate.centre <= 0:
         return ABSENT
     return TableCell(b.rate.centre / a.rate.centre, "times")
@@ -207,7 +215,7 @@ def _paired_ratio(a: Sequence[Record], b: Sequence[Record], test: str) -> TableC
     return TableCell(ratio, "times", low, high, CONFIDENCE) if math.isfinite(high) else TableCell(ratio, "times")
 
 
-def details(lines: Sequence[Tested]) -> Table:
+def details(lines: Sequence[StorageTestResult]) -> Table:
     """Returns a row for each test with its IOPS, latencies and CPU time."""
     shown = [detail for detail in _DETAILS if any(detail[1] in one.figures for one in lines)]
     rows = []
@@ -270,12 +278,12 @@ def _summaries(records: Sequence[Record]) -> dict[str, Summary]:
     return {name: one for name, one in every.items() if one}
 
 
-def _named(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
+def _named(parts: Sequence[tuple[str, Sequence[StorageTestResult]]]) -> tuple[tuple[str, Table], ...]:
     many = len(parts) > 1
     return tuple((name if many else "", details(lines)) for name, lines in parts if lines)
 
 
-def _costs(parts: Sequence[tuple[str, Sequence[Tested]]]) -> tuple[tuple[str, Table], ...]:
+def _costs(parts: Sequence[tuple[str, Sequence[StorageTestResult]]]) -> tuple[tuple[str, Table], ...]:
     """Returns a row for each read size, with the CPU time of a read from the device and from the page cache, and their
     difference, also per gigabyte."""
     rows = []
@@ -305,7 +313,7 @@ def _lines(study: Study) -> list[tuple[str, TimelineSeries]]:
     ]
 
 
-def _lead_sustained(parts: Sequence[tuple[str, Sequence[Tested]]]) -> str:
+def _lead_sustained(parts: Sequence[tuple[str, Sequence[StorageTestResult]]]) -> str:
     sentences = []
     for name, lines in parts:
         for one in lines:
@@ -344,28 +352,28 @@ def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
     return tables
 
 
-def _compared(a: Tested, b: Tested, chance: float) -> Row:
+def _compared(a: StorageTestResult, b: StorageTestResult, chance: float) -> Row:
     scale = _scale(a)
     figures = (_figure(a, scale), _figure(b, scale), _ratio(a, b))
     return _title(a), *figures, _range(a, scale), _range(b, scale), _ranges(a, b, chance)
 
 
-def _title(one: Tested) -> str:
+def _title(one: StorageTestResult) -> str:
     return f"{one.title} {_WORDS[one.direction]}"
 
 
-def _figure(one: Tested, scale: _Scale) -> TableCell:
+def _figure(one: StorageTestResult, scale: _Scale) -> TableCell:
     of, unit = scale
     return TableCell(one.rate.centre / of, unit, bare=True)
 
 
-def _scale(one: Tested) -> _Scale:
+def _scale(one: StorageTestResult) -> _Scale:
     """Returns the unit in which a test is shown. WAL tests are shown in flushed writes per second, all others in
     MB/s."""
     return (one.block_bytes, "count/s") if one.kind == "sync" else _BANDWIDTH
 
 
-def _ranges(a: Tested, b: Tested, chance: float) -> str:
+def _ranges(a: StorageTestResult, b: StorageTestResult, chance: float) -> str:
     if a.low == a.high and b.low == b.high:
         return "no range"
     if a.low <= b.high and b.low <= a.high:

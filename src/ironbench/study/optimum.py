@@ -32,7 +32,7 @@ throughput."""
 RATE = "rate"
 """Value of `SearchResult.ended_by` for a rate that was not sustained."""
 FAILED = "failed"
-"""Value of `Refused.by` for a load whose confirmation trial failed."""
+"""Value of `UnconfirmedLoad.by` for a load whose confirmation trial failed."""
 _LEAST = 1e-12
 _LOW = 0.1
 """Values below this fraction of a limit count as equal. Otherwise, a single value near zero would leave every point
@@ -41,7 +41,7 @@ undecided, because the logarithms of values near zero differ enormously.
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class SearchTrial:
     """A trial of a search."""
 
     point: int
@@ -62,7 +62,7 @@ class NextLoad:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class UnconfirmedLoad:
     """A load for which confirmation trials exceeded a limit, did not sustain the rate, or failed."""
 
     point: int
@@ -117,7 +117,7 @@ class SearchResult:
     """Median throughput of the confirmation trials, as in the table of target rates."""
     measured: tuple[tuple[str, float], ...] = ()
     """The metrics that have a limit, computed over all confirmation trials together."""
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[UnconfirmedLoad, ...] = ()
     """Higher loads that confirmation trials did not confirm, in descending order."""
     over_below: tuple[int, ...] = ()
     """Loads below `point` that exceeded a limit or did not sustain their rate."""
@@ -170,10 +170,10 @@ def expected_trials(search: Search) -> int:
     Assumes that throughput saturates and limits are reached in the middle of the range, and that trials do not vary.
     """
     knee = math.sqrt(search.low * search.high)
-    trials: list[Observed] = []
+    trials: list[SearchTrial] = []
     while isinstance(step := next_step(search, trials), NextLoad):
         share = step.point / knee
-        trials.append(Observed(step.point, min(1.0, share), tuple(share * limit.most for limit in search.limits)))
+        trials.append(SearchTrial(step.point, min(1.0, share), tuple(share * limit.most for limit in search.limits)))
     return len(trials)
 
 
@@ -191,7 +191,7 @@ def most_trials(search: Search) -> int:
     return points * max(search.repeats, search.most_repeats)
 
 
-def next_step(search: Search, trials: Sequence[Observed]) -> NextLoad | SearchResult:
+def next_step(search: Search, trials: Sequence[SearchTrial]) -> NextLoad | SearchResult:
     """Returns the next load to measure. If the search has ended, returns its result. The same trials always give the
     same return value."""
     seen = _Seen(search, trials)
@@ -213,7 +213,7 @@ MOST_CONFIRMED = 4
 
 
 def step_down(
-    search: Search, trials: Sequence[Observed], refused: Sequence[int], over: Collection[int] = ()
+    search: Search, trials: Sequence[SearchTrial], refused: Sequence[int], over: Collection[int] = ()
 ) -> int | None:
     """Returns the next lower load to confirm after the loads in `refused` were not confirmed. Returns None if the
     search is inconclusive. There is a region of loads in which trials sometimes meet the limit and sometimes exceed it.
@@ -231,10 +231,10 @@ def step_down(
 class _Seen:
     """The trials of a search by point, and conclusions about each point."""
 
-    def __init__(self, search: Search, trials: Sequence[Observed]) -> None:
+    def __init__(self, search: Search, trials: Sequence[SearchTrial]) -> None:
         self.search = search
         self.total = len(trials)
-        self.by: dict[int, list[Observed]] = {}
+        self.by: dict[int, list[SearchTrial]] = {}
         for trial in trials:
             self.by.setdefault(trial.point, []).append(trial)
         self.points = sorted(self.by)
@@ -246,7 +246,7 @@ class _Seen:
             for i, limit in enumerate(search.limits)
         ]
 
-    def _log(self, trial: Observed) -> float:
+    def _log(self, trial: SearchTrial) -> float:
         failed = any(one.throughput <= 0 for one in self.by[trial.point])
         return math.log(_LEAST) if failed else math.log(trial.throughput)
 

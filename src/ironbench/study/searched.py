@@ -23,10 +23,10 @@ from ironbench.study.optimum import (
     FAILED,
     RATE,
     NextLoad,
-    Observed,
-    Refused,
     SearchResult,
+    SearchTrial,
     TooFewTransactions,
+    UnconfirmedLoad,
     next_step,
     step_down,
 )
@@ -96,7 +96,7 @@ def run_step(
     if isinstance(found, NextLoad) or found.point is None:
         return found
     observed, over = _observed(search, tried), over_limit(search, tried, archive)
-    point, refused = found.point, list[Refused]()
+    point, refused = found.point, list[UnconfirmedLoad]()
     while True:
         fresh = [record for record in _confirmations(records) if load_of(search, record) == point]
         if (why := _refused(search, point, fresh, archive, confirmations)) is not None:
@@ -147,7 +147,7 @@ def over_limit(search: Search, tried: Sequence[Record], archive: Archive) -> lis
 
 def _refused(
     search: Search, point: int, fresh: Sequence[Record], archive: Archive, confirmations: int
-) -> Refused | None:
+) -> UnconfirmedLoad | None:
     """Returns why the confirmation trials at a load do not confirm it. Returns None if all trials so far confirm it."""
     usable = [record for record in fresh if record.status.comparable]
     for limit in search.limits:
@@ -155,10 +155,10 @@ def _refused(
         if len(fresh) >= confirmations and (pooled := metrics_of(usable, [limit.metric], archive).get(limit.metric)):
             values.append(pooled.centre)
         if values and max(values) > limit.most:
-            return Refused(point, limit.metric, max(values))
+            return UnconfirmedLoad(point, limit.metric, max(values))
     if missed := [record for record in usable if record.kept_rate is False]:
-        return Refused(point, RATE, min(record.scheduled_throughput for record in missed))
-    return Refused(point, FAILED, 0.0) if len(usable) < len(fresh) else None
+        return UnconfirmedLoad(point, RATE, min(record.scheduled_throughput for record in missed))
+    return UnconfirmedLoad(point, FAILED, 0.0) if len(usable) < len(fresh) else None
 
 
 def _undecided(search: Search, fresh: Sequence[Record], archive: Archive) -> TooFewTransactions | None:
@@ -212,13 +212,13 @@ def load_of(search: Search, record: Record) -> int:
     return load.clients if search.of == "clients" else round(load.rate or 0)
 
 
-def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
+def _observed(search: Search, tried: Sequence[Record]) -> list[SearchTrial]:
     """Converts trials for the search. Throughput is 0 if the system failed."""
     found = []
     for record in tried:
         point = load_of(search, record)
         if not record.status.comparable:
-            found.append(Observed(point, 0.0, tuple(limit.most for limit in search.limits)))
+            found.append(SearchTrial(point, 0.0, tuple(limit.most for limit in search.limits)))
             continue
         missing = [limit.metric for limit in search.limits if limit.metric not in record.metrics]
         if missing:
@@ -234,5 +234,5 @@ def _observed(search: Search, tried: Sequence[Record]) -> list[Observed]:
                 f"`ironbench show {record.id}` lists their metrics",
             )
         limited = tuple(record.metrics[limit.metric] for limit in search.limits)
-        found.append(Observed(point, record.metrics["throughput"], limited, record.kept_rate is False))
+        found.append(SearchTrial(point, record.metrics["throughput"], limited, record.kept_rate is False))
     return found

@@ -22,7 +22,7 @@ _PROFILE = "profile="
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class StorageTestResult:
     """Result of a storage test: of one system, or of one side of a comparison."""
 
     name: str
@@ -58,7 +58,7 @@ class Tested:
         return self.rate.centre / self.block_bytes
 
 
-def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
+def tested(metrics: Mapping[str, Summary]) -> tuple[StorageTestResult, ...]:
     """Returns the test results in table order. Returns nothing if storage was not measured."""
     figures: dict[str, dict[str, Summary]] = {}
     for name, summary in metrics.items():
@@ -69,7 +69,7 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[Tested, ...]:
     for name, own in sorted(figures.items(), key=lambda item: order(item[0])):
         test = known(name)
         if test is not None and RATE in own:
-            tests.append(Tested(name, test.title, test.direction, _kind(name), test.block_bytes, own))
+            tests.append(StorageTestResult(name, test.title, test.direction, _kind(name), test.block_bytes, own))
     return tuple(tests)
 
 

@@ -235,7 +235,7 @@ checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimelinePoint:
     """A point of the trial's timeline."""
 
     t_s: float
@@ -250,7 +250,7 @@ class LoadCourse:
     """Course of one trial along its load curve."""
 
     curve: Curve
-    moments: tuple[Moment, ...]
+    moments: tuple[TimelinePoint, ...]
     p99_s: tuple[tuple[float, float], ...]
     """Pairs (second, 99th percentile of response times)."""
 
@@ -274,18 +274,18 @@ def course(record: Record, timeline: Timeline) -> LoadCourse | None:
     if curve is None or len(done) < 2:
         return None
     step_s = timeline.step_s
-    moments = tuple(Moment(t_s, curve.mean(t_s, t_s + step_s), value) for t_s, value in done.items())
+    moments = tuple(TimelinePoint(t_s, curve.mean(t_s, t_s + step_s), value) for t_s, value in done.items())
     return LoadCourse(curve, moments, tuple(lines.get("response_time_p99_s", {}).items()))
 
 
-def _rate_knee(moments: Sequence[Moment]) -> float | None:
+def _rate_knee(moments: Sequence[TimelinePoint]) -> float | None:
     """Finds the first of several consecutive points with a significant shortfall, and returns its rate. Returns None if
     there are no such points.
 
     Random arrivals follow a Poisson distribution, whose variance equals its mean.
     """
     step_s = moments[1].t_s - moments[0].t_s
-    behind: list[Moment] = []
+    behind: list[TimelinePoint] = []
     for place, moment in enumerate(moments):
         behind = [*behind, moment] if moment.done < KEPT * moment.asked else []
         asked = step_s * sum(one.asked for one in behind)
@@ -299,7 +299,7 @@ def _rate_knee(moments: Sequence[Moment]) -> float | None:
     return None
 
 
-def _keeps_up(later: Sequence[Moment], step_s: float) -> bool:
+def _keeps_up(later: Sequence[TimelinePoint], step_s: float) -> bool:
     """Returns whether the system keeps up with the requested rate at several consecutive points. Points with a higher
     throughput than requested do not count, because the system is then catching up after a stall."""
     kept = 0
@@ -311,7 +311,7 @@ def _keeps_up(later: Sequence[Moment], step_s: float) -> bool:
     return False
 
 
-def _clients_knee(moments: Sequence[Moment]) -> float | None:
+def _clients_knee(moments: Sequence[TimelinePoint]) -> float | None:
     """Returns the smallest number of clients with nearly the highest throughput (`KEPT`). Throughput is smoothed over
     neighbouring points."""
     smooth = [

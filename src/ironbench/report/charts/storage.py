@@ -13,12 +13,12 @@ from ironbench.report.charts.grouped import Bar as GroupedBar
 from ironbench.report.charts.grouped import Shown, bar_layers, grouped_bars
 from ironbench.report.numbers import number, quantity, scale
 from ironbench.report.theme import symbols
-from ironbench.study.storage import Tested
+from ironbench.study.storage import StorageTestResult
 from ironbench.study.timelines import TimelineSeries
 
-Parts = Sequence[tuple[str, Sequence[Tested]]]
+Parts = Sequence[tuple[str, Sequence[StorageTestResult]]]
 """Pairs of a system's name and the results of its tests."""
-Bar = tuple[str, Tested]
+Bar = tuple[str, StorageTestResult]
 """A bar's name in the legend, and the test that the bar shows."""
 
 WORDS = {"read": "read", "write": "write", "mix": "mixed"}
@@ -67,7 +67,7 @@ def costs(parts: Parts) -> list[Chart]:
     return grouped_bars(Shown("read-costs", "CPU time per read, by size", "s", wide=True), bars)
 
 
-def _cost_name(system: str, one: Tested, systems: int) -> str:
+def _cost_name(system: str, one: StorageTestResult, systems: int) -> str:
     where = "from the device" if one.name.endswith("-device") else "from the page cache"
     return f"{system}, {where}" if systems > 1 else where
 
@@ -107,7 +107,7 @@ def _table(names: Sequence[str], bars: Sequence[Bar], bandwidth: bool) -> Table:
     return Table(("", *names), rows, numbers=True)
 
 
-def _cell(one: Tested, bandwidth: bool) -> TableCell:
+def _cell(one: StorageTestResult, bandwidth: bool) -> TableCell:
     whole = TableCell(one.rate.centre, "MB/s", one.low, one.high)
     if not bandwidth:
         whole = TableCell(one.iops, "1/s", one.low / one.block_bytes, one.high / one.block_bytes)
