@@ -19,7 +19,7 @@ from ironbench.records.labs import FrozenPlan, LabDirectory
 from ironbench.report import formats
 from ironbench.stats.multiplicity import levels
 from ironbench.study.claims import ClaimVerdict
-from ironbench.study.looks import at
+from ironbench.study.interim import analysis_after
 from ironbench.study.study import Study
 
 LOG = {"log": ("disk", "memory")}
@@ -95,9 +95,9 @@ def test_the_looks_that_an_added_round_replaced_keep_their_share_of_the_first_ro
     directory = LabDirectory(tmp_path)
     directory.begin(FrozenPlan(replace(plan, method=method), "m1", {}, {}))
     directory.declare(method.stages[0], plan.trials[:12])
-    before = at(directory.lab().method, 1)
+    before = analysis_after(directory.lab().method, 1)
     schedule.add_round(directory, 6)
-    after = at(directory.lab().method, 1)
+    after = analysis_after(directory.lab().method, 1)
     assert after == before
     assert after.level(0.05, 2) == levels(0.05, (6, 10))[0] < 0.05
-    assert at(directory.lab().method, 2).level(0.05, 2) == pytest.approx(0.05)
+    assert analysis_after(directory.lab().method, 2).level(0.05, 2) == pytest.approx(0.05)

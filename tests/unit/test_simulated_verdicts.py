@@ -11,7 +11,7 @@ from bench import simulated as sim
 from bench.verdicts import MARGIN, NOISE, PLANS, TURNS, Figure, coverage, false_alarms, false_equivalents, power, slices
 from ironbench.model.finding import Conclusion
 from ironbench.model.lab import Method, Stage
-from ironbench.study.looks import should_stop
+from ironbench.study.interim import should_stop
 from ironbench.study.verdict import judged, of_blocks
 
 CODES = {

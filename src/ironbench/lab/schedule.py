@@ -29,7 +29,7 @@ from ironbench.records import Store, progress
 from ironbench.records.labs import BaselinePeak, LabDirectory
 from ironbench.records.progress import TRIES
 from ironbench.report import wording
-from ironbench.study import claims, curve, findings, looks
+from ironbench.study import claims, curve, findings, interim
 from ironbench.study.optimum import NextLoad
 from ironbench.study.searched import Confirm, of_run, run_step
 from ironbench.words import in_percent
@@ -256,7 +256,7 @@ def stage_ends_lab(lab: Lab, records: Sequence[Record], stage: int) -> bool:
     The lab ends if no further interim analysis is planned, or if every comparison has a verdict and every claim is
     decided. If later stages do not measure a configuration, comparisons and claims about it are ignored.
     """
-    look = looks.at(lab.method, stage)
+    look = interim.analysis_after(lab.method, stage)
     if look.number == look.looks:
         return True
     found = findings.findings(records, lab, stage, others=())
@@ -267,7 +267,7 @@ def stage_ends_lab(lab: Lab, records: Sequence[Record], stage: int) -> bool:
         one.verdict is claims.ClaimVerdict.UNDECIDED and later.issuperset(one.claim.cells)
         for one in claims.judged(lab, found, own, look.level_alone)
     )
-    return looks.should_stop(able, look.number, look.looks) and not awaited
+    return interim.should_stop(able, look.number, look.looks) and not awaited
 
 
 def add_round(directory: LabDirectory, blocks: int) -> None:

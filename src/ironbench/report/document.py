@@ -39,7 +39,7 @@ from ironbench.study.archive import EMPTY as EMPTY_ARCHIVE
 from ironbench.study.archive import Archive
 from ironbench.study.curve import Peak
 from ironbench.study.differences import UNKNOWN_MACHINE
-from ironbench.study.looks import at
+from ironbench.study.interim import analysis_after
 from ironbench.study.rate import Rate, starts_at_recorded_times
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.subjects import counted_in
@@ -298,7 +298,7 @@ def _confidence_note(study: Study) -> str:
     if not levels:
         return ""
     method, comparisons = study.lab.method if study.lab else None, len(findings)
-    looks = at(method, method.stages[-1].number).looks if method else 1
+    looks = analysis_after(method, method.stages[-1].number).looks if method else 1
     return report_notes.wider_intervals(levels, _USUAL, looks, comparisons)
 
 

@@ -24,7 +24,7 @@ from ironbench.stats.ratio import paired
 from ironbench.study.comparability import flagged, not_paired, too_few_workers, work_apart
 from ironbench.study.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.study.factors import named_sides
-from ironbench.study.looks import InterimAnalysis, at
+from ironbench.study.interim import InterimAnalysis, analysis_after
 from ironbench.study.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
 from ironbench.study.subjects import counted_in, needs_mark
 from ironbench.study.verdict import Holm, drift_warnings, judged, of_blocks, ratio_change
@@ -50,7 +50,7 @@ def findings(
     finding lists dropped blocks. `others`: additional metrics to compare. If it is None, these are all metrics that
     have a better direction and are not about a part, such as a script.
     """
-    place = at(lab.method, look)
+    place = analysis_after(lab.method, look)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
     left = {(trial.cell.name, trial.block) for trial in missing(lab.trials, records)}
     family = declared(lab)
@@ -159,7 +159,7 @@ def _judged(family: Sequence[Finding], lab: Lab, look: int) -> list[Finding]:
     """Adds the verdicts, with Holm's correction over all comparisons. The correction is separate for tests of a
     difference and tests of equivalence, and divides the alpha that this interim analysis may spend."""
     methods = [method_of(lab, one.cell) for one in family]
-    places = [at(method, look) for method in methods]
+    places = [analysis_after(method, look) for method in methods]
     ratios = [[ratio for _, ratio in one.ratios] for one in family]
     results = [
         paired(own, resolution(one.metric)) if len(own) >= LEAST_BLOCKS else None

@@ -8,7 +8,7 @@ Biopharmaceutics 15, 1987). Otherwise, the result is inconclusive. Lack of evide
 
 These error rates apply to the gate as a whole:
 
-- Interim analyses spend alpha as for verdicts (`study.looks`).
+- Interim analyses spend alpha as for verdicts (`study.interim`).
 - For *slower*, comparisons share alpha equally (Bonferroni), because a single comparison stops the change. Holm's
   correction, which is used for verdicts, assumes that nothing differs and would not bound the error rate at a margin.
   For *not slower*, each comparison has the full alpha, because all of them must pass (intersection-union test: Berger,
@@ -39,7 +39,7 @@ from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.ratio import paired
 from ironbench.study.claims import ClaimVerdict
 from ironbench.study.findings import declared, method_of
-from ironbench.study.looks import at, earlier
+from ironbench.study.interim import analysis_after, ends_of_earlier_rounds
 
 if TYPE_CHECKING:
     from ironbench.study.claims import JudgedClaim
@@ -203,10 +203,10 @@ def _over_rounds(finding: Finding, study: Study, margin: float) -> GatedComparis
     lab = study.lab
     if lab is None:
         return gated(finding, margin, missing=study.missing)
-    found = gated(finding, margin, levels(lab, finding, study.look), study.missing)
+    found = gated(finding, margin, levels(lab, finding, study.last_stage), study.missing)
     if found.verdict is GateVerdict.SLOWER:
         return found
-    for before, look in zip(study.earlier, earlier(lab.method, study.look), strict=False):
+    for before, look in zip(study.earlier, ends_of_earlier_rounds(lab.method, study.last_stage), strict=False):
         for one in before.findings:
             asked = _turned_as(one, finding)
             if asked is None:
@@ -220,7 +220,7 @@ def _over_rounds(finding: Finding, study: Study, margin: float) -> GatedComparis
 
 def levels(lab: Lab, finding: Finding, look: int) -> GateLevels:
     """Returns the alpha levels for one comparison of a lab after stage `look`."""
-    place = at(method_of(lab, finding.cell), look)
+    place = analysis_after(method_of(lab, finding.cell), look)
     share = LEVEL / _ROUNDS ** (place.round - 1)
     return GateLevels(place.level(share / max(1, len(declared(lab))), 2), place.level(share, 1))
 

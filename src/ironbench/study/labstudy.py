@@ -31,8 +31,8 @@ from ironbench.study.explain import Explanation, explain, observed_of
 from ironbench.study.factors import interactions, levels
 from ironbench.study.findings import findings, highest_floor
 from ironbench.study.growth import growths
+from ironbench.study.interim import analysis_after, ends_of_earlier_rounds
 from ironbench.study.lab_warnings import lab_warnings
-from ironbench.study.looks import at, earlier
 from ironbench.study.same_load import fell_behind, same_loads, too_little_time
 from ironbench.study.screen import of_confirmation, screen
 from ironbench.study.shares import compared_blocks
@@ -74,7 +74,7 @@ def lab_study(
     due = [trial for trial in lab.trials if trial.stage <= stage]
     missing = progress.missing(due, records)
     at_rates = {setup.cell.name for setup in lab.rated}
-    of_its_round, place = _of_its_round(lab, stage, settled), at(lab.method, stage)
+    of_its_round, place = _of_its_round(lab, stage, settled), analysis_after(lab.method, stage)
     judged_ids = {record.id for record in of_its_round}
     measured = lab.measurable
     blocks = compared_blocks(lab.comparisons, settled)
@@ -100,7 +100,7 @@ def lab_study(
         same_loads=same_loads(lab, results, of_its_round, archive),
         claims=_judgements(lab, results, of_its_round, stage),
         too_little_time=too_little_time(lab, place.first_stage, place.last_stage),
-        look=stage,
+        last_stage=stage,
         earlier=_earlier(lab, records, settled, stage),
         growths=growths(lab, [(cell.setup, cell.usable) for cell in cells], archive),
         ceilings=tuple(ceilings(own, lab, baselines, by_cell)),
@@ -159,13 +159,13 @@ def settling(records: Sequence[Record]) -> tuple[Record, ...]:
 
 
 def _of_its_round(lab: Lab, stage: int, records: Sequence[Record]) -> list[Record]:
-    place = at(lab.method, stage)
+    place = analysis_after(lab.method, stage)
     return [record for record in records if place.first_stage <= record.stage <= place.last_stage]
 
 
 def _earlier(lab: Lab, records: Sequence[Record], settled: Sequence[Record], stage: int) -> tuple[Round, ...]:
     rounds = []
-    for number, last in enumerate(earlier(lab.method, stage), 1):
+    for number, last in enumerate(ends_of_earlier_rounds(lab.method, stage), 1):
         results, own = findings(records, lab, last, others=()), _of_its_round(lab, last, settled)
         rounds.append(Round(number, results, _judgements(lab, results, own, last)))
     return tuple(rounds)
@@ -222,7 +222,7 @@ def _judgements(lab: Lab, results: Sequence[Finding], records: Sequence[Record],
     are added to the reasons."""
     return tuple(
         replace(one, reasons=(*one.reasons, *fell_behind(lab, one.claim.cells, records)))
-        for one in judged(lab, results, records, at(lab.method, stage).level_alone)
+        for one in judged(lab, results, records, analysis_after(lab.method, stage).level_alone)
     )
 
 

@@ -208,7 +208,7 @@ class Study:
     too_little_time: tuple[Note, ...] = ()
     """A note if the budget gives too few blocks to decide claims about rates. The note contains the required budget.
     Otherwise empty."""
-    look: int = 1
+    last_stage: int = 1
     """For a lab: number of the last stage that the findings cover."""
     earlier: tuple[Round, ...] = ()
     """Earlier rounds."""

@@ -28,7 +28,7 @@ from ironbench.stats.multiplicity import LEAST_BLOCKS, LEVEL
 from ironbench.stats.power import MOST_BLOCKS, blocks_needed, detectable
 from ironbench.stats.ratio import PairedRatios, paired
 from ironbench.stats.steadiness import LEAST, Change, change
-from ironbench.study.looks import InterimAnalysis, at
+from ironbench.study.interim import InterimAnalysis, analysis_after
 
 MOST_ADVISED = 100
 """Maximum number of blocks that the advice recommends. If more blocks are needed, a quieter machine or longer trials
@@ -63,7 +63,7 @@ def of_blocks(
 def judged(one: Finding, method: Method, look: int = 1, holm: Holm = ALONE, change: Change | None = None) -> Finding:
     """Adds the ratio, its confidence interval and the verdict to the finding of some blocks. Raises ValueError if a
     ratio is not positive. `change`: how the logarithm of the ratio changed over the blocks."""
-    place = at(method, look)
+    place = analysis_after(method, look)
     if not one.ratios:
         advised = one.advice or (note("least-blocks", least=LEAST_BLOCKS) if one.decides else None)
         return replace(

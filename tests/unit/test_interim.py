@@ -16,7 +16,7 @@ from ironbench.model.lab import Method, Stage
 from ironbench.model.note import note
 from ironbench.stats.multiplicity import levels
 from ironbench.stats.power import blocks_needed, detectable, effect, likely_spread, power
-from ironbench.study.looks import at, should_stop
+from ironbench.study.interim import analysis_after, should_stop
 from ironbench.study.verdict import advice, judged, of_blocks
 
 normal = NormalDist()
@@ -62,7 +62,7 @@ def test_the_looks_together_cross_as_often_as_they_may(planned: tuple[int, ...],
 
 def test_an_added_stage_is_a_round_of_its_own() -> None:
     method = Method((Stage(1, 6), Stage(2, 4), Stage(3, 8, added=True)), seed=1)
-    first, second, third = (at(method, look) for look in (1, 2, 3))
+    first, second, third = (analysis_after(method, look) for look in (1, 2, 3))
     assert (first.planned, first.number, first.looks, first.first_stage) == ((6, 10), 1, 2, 1)
     assert (second.planned, second.number, second.last_stage, second.round) == ((6, 10), 2, 2, 1)
     assert (third.planned, third.number, third.looks, third.first_stage, third.round) == ((8,), 1, 1, 3, 2)
@@ -70,7 +70,7 @@ def test_an_added_stage_is_a_round_of_its_own() -> None:
 
 
 def test_a_look_beyond_the_last_stage_is_the_last() -> None:
-    assert at(Method((Stage(1, 6),), seed=1), 4).number == 1
+    assert analysis_after(Method((Stage(1, 6),), seed=1), 4).number == 1
 
 
 def test_it_stops_when_everything_declared_is_told_or_nothing_is_left() -> None:
@@ -124,7 +124,7 @@ def test_the_blocks_advised_are_enough_and_one_fewer_is_not() -> None:
 
 
 def test_the_blocks_that_are_planned_are_advised_only_where_the_level_of_the_last_look_finds_the_margin() -> None:
-    place = at(Method((Stage(1, 6), Stage(2, 6), Stage(3, 6)), seed=1), 1)
+    place = analysis_after(Method((Stage(1, 6), Stage(2, 6), Stage(3, 6)), seed=1), 1)
     last = levels(0.05, place.planned)[-1]
     advised, not_advised = 0, 0
     for spread in np.arange(0.02, 0.045, 0.0005):

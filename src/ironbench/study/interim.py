@@ -46,7 +46,7 @@ class InterimAnalysis:
         return self.level(LEVEL, 2)
 
 
-def at(method: Method, look: int) -> InterimAnalysis:
+def analysis_after(method: Method, look: int) -> InterimAnalysis:
     """Returns the analysis after stage number `look`, or after the last stage if there are fewer stages."""
     stages = [stage for stage in method.stages if stage.number <= look] or list(method.stages[:1])
     begun = [stage.number for stage in stages if stage.added] or [method.stages[0].number]
@@ -61,7 +61,7 @@ def at(method: Method, look: int) -> InterimAnalysis:
     return InterimAnalysis(numbers.index(last) + 1, len(planned), first, last, planned, rounds)
 
 
-def earlier(method: Method, look: int) -> tuple[int, ...]:
+def ends_of_earlier_rounds(method: Method, look: int) -> tuple[int, ...]:
     """Returns the last stage of every earlier round, that is, of every round before the one that contains stage
     `look`."""
     return tuple(stage.number - 1 for stage in method.stages if stage.added and stage.number <= look)
