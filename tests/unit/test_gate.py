@@ -6,7 +6,7 @@ import json
 import math
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -189,10 +189,10 @@ def test_blocks_that_only_the_new_version_lost_never_pass(status: Status) -> Non
     plan = lab({"version": ("16", "18")}, blocks=12)
     records = trials(plan, dict.fromkeys(CELLS, 1000.0), 0.005)
 
-    def died(*cells: str) -> Gate:
+    def died(*cells: str, blocks: Collection[int] = (2, 5, 7, 9)) -> Gate:
         lost = [
             replace(one, status=status, metrics={}, causes=(text_note("out of memory"),))
-            if one.block in (2, 5, 7, 9) and one.cell.name in cells
+            if one.block in blocks and one.cell.name in cells
             else one
             for one in records
         ]
@@ -206,6 +206,9 @@ def test_blocks_that_only_the_new_version_lost_never_pass(status: Status) -> Non
     assert (found.verdict, found.closed) == (GateVerdict.CANNOT_TELL, True)
     assert not died(*CELLS).closed  # lost alike: the remaining blocks are a fair sample
     assert died(*CELLS).comparisons[0].finding.lost == (4, 4)
+    every = died(CELLS[1], blocks=range(12))
+    assert every.comparisons[0].finding.lost == (12, 0)
+    assert (every.verdict, every.closed) == (GateVerdict.CANNOT_TELL, True)
 
 
 def test_a_faster_change_passes_however_much_it_scatters(made: Made) -> None:
