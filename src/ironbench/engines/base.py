@@ -21,6 +21,7 @@ from ironbench.engines.durability import Hazard
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host.copies import CopyResult
 from ironbench.model.logged import LogReader
+from ironbench.model.observer import OTHER
 from ironbench.model.secrets import Secrets
 from ironbench.model.session import Session, WorkConnection
 from ironbench.model.system import System
@@ -176,6 +177,13 @@ class Engine(ABC):
     """Maps regular expressions for functions in a profile to activities. An expression must match the whole name of a
     function. The first expression that matches any function of a stack determines the activity of the stack. Stacks
     with the activity `model.profile.WAITING_FOR_WORK` are not part of a transaction."""
+    profile_waits: Mapping[str, str] = MappingProxyType({})
+    """Maps activities of `profile_groups` to wait classes (`model.observer.PARTS`). A thread that waits for an event
+    during this activity waits in this class."""
+
+    def wait_class(self, event: str) -> str:
+        """Returns the wait class (`model.observer.PARTS`) of a wait event in records."""
+        return OTHER
 
     @property
     def variants(self) -> Mapping[str, Engine]:

@@ -13,6 +13,7 @@ from ironbench.errors import InputError
 from ironbench.host import data_dirs
 from ironbench.model.described import Described
 from ironbench.model.note import Note, note
+from ironbench.model.observer import OTHER
 from ironbench.model.record import CAN_LOSE_DATA, Record
 from ironbench.model.system import Choice, System
 
@@ -98,6 +99,19 @@ def profile_groups(engine_name: str) -> Mapping[str, str]:
     an unknown engine."""
     engine = engines.find(engine_name)
     return engine.profile_groups if engine else {}
+
+
+def profile_waits(engine_name: str) -> Mapping[str, str]:
+    """Returns the wait class of each activity in profiles (`Engine.profile_waits`). Returns an empty mapping for an
+    unknown engine."""
+    engine = engines.find(engine_name)
+    return engine.profile_waits if engine else {}
+
+
+def wait_class(engine_name: str, event: str) -> str:
+    """Returns the wait class of a wait event. The class is `OTHER` if it is unknown."""
+    engine = engines.find(engine_name)
+    return engine.wait_class(event) if engine else OTHER
 
 
 def ideal_bytes(system: System) -> dict[str, int]:

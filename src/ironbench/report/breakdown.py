@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ironbench.catalogue import base_name, part_of
+from ironbench.model.profile import ENGINE
 from ironbench.report import wording
 from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, Row, TableCell
 from ironbench.report.charts import waterfall
@@ -16,10 +17,12 @@ from ironbench.report.numbers import confidence, unit_of
 from ironbench.report.page import Section, with_rows
 from ironbench.report.waits import wait_class
 from ironbench.report.wording.answers.ratios import change_bounds, metric_words
-from ironbench.report.wording.profile import area_name, function_name
+from ironbench.report.wording.profile import area_name, function_name, part_rest
 from ironbench.report.wording.values import CI
 from ironbench.study.differences import most_relevant
 from ironbench.study.explain import Explanation, Measure, ScriptShare
+from ironbench.study.profiled import REST
+from ironbench.study.wait_parts import EVENT, FUNCTION
 from ironbench.words import counted, cut
 
 ID, TITLE = "explain", "Breakdown of the difference"
@@ -106,12 +109,16 @@ def _rows(one: Explanation) -> Iterator[Row]:
             if abs(step.delta_s) >= least:
                 interval = Missing(NO_INTERVAL) if one.observed else _interval(step.low_s, step.high_s)
                 yield ("wait class", wait_class(step.part), EMPTY, EMPTY, _delta_cell(step.delta_s), interval)
+                yield from _wait_parts(one, step.part, least)
                 others_s -= step.delta_s
         if any(abs(step.delta_s) < least for step in one.waterfall.steps):
             yield ("wait class", "all others", EMPTY, EMPTY, _delta_cell(others_s), EMPTY)
     for measure in [measure for measure in one.io if measure.clear][:FEW]:
         yield ("I/O", *_changed(measure))
-    for frame in (frame for frame in (one.profile.frames if one.profile else ())[:FEW] if frame.called):
+    # The functions of the engine are listed below their wait classes.
+    divided = any(part.kind == FUNCTION for part in one.wait_parts)
+    frames = [frame for frame in (one.profile.frames if one.profile else ())[:FEW] if frame.called]
+    for frame in (frame for frame in frames if not (divided and frame.area.startswith(ENGINE))):
         times = (TableCell(frame.before_s, "s"), TableCell(frame.after_s, "s"))
         name = f"{function_name(frame)} ({area_name(frame.area)})"
         yield ("function", name, *times, _delta_cell(frame.delta_s), _interval(frame.low_s, frame.high_s))
@@ -123,6 +130,22 @@ def _rows(one: Explanation) -> Iterator[Row]:
         yield ("configuration", f"{row.group}: {fact_name(row.name)}", before, after, "", "")
     if (more := len(main) + len(rest) - len(main[:_FACTS])) > 0:
         yield ("configuration", f"and {counted(more, 'other fact')}", "", "", "", "")
+
+
+def _wait_parts(one: Explanation, of: str, least: float) -> Iterator[Row]:
+    """Returns the wait events and functions of a wait class. Parts that changed by less than `least` seconds are added
+    to the rest."""
+    for kind, level in ((EVENT, "wait event"), (FUNCTION, "function")):
+        parts = [part for part in one.wait_parts if (part.wait_class, part.kind) == (of, kind)]
+        listed = [part for part in parts if part.name != REST and abs(part.delta_s) >= least]
+        for part in listed:
+            interval = Missing(NO_INTERVAL) if one.observed else _interval(part.low_s, part.high_s)
+            times = (TableCell(part.before_s, "s"), TableCell(part.after_s, "s"))
+            yield (level, f"{wait_class(of)}: {part.name}", *times, _delta_cell(part.delta_s), interval)
+        rest_s = sum(part.delta_s for part in parts if part not in listed)
+        if listed and abs(rest_s) >= least:
+            name = f"{wait_class(of)}: {part_rest(kind)}"
+            yield (level, name, EMPTY, EMPTY, _delta_cell(rest_s), EMPTY)
 
 
 def measure_table(found: Sequence[Measure]) -> Table:

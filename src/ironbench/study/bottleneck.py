@@ -135,6 +135,9 @@ class TimeSpent:
     tables: Mapping[str, float]
     """For each table, the fraction of lock waits on it."""
     warnings: tuple[Note, ...] = ()
+    functions: Note | None = None
+    """Functions that take most of the limiting resource's time, if the trials were profiled
+    (`wait_parts.functions_of_limit`)."""
 
     def share(self, name: str) -> float:
         return next((part.share for part in self.parts if part.name == name), 0.0)

@@ -36,6 +36,7 @@ from ironbench.study.shares import Side, TimeDifference, Waterfall, half_width_o
 from ironbench.study.statements import StatementTimings, TimedCommand, sure, times
 from ironbench.study.subjects import leading
 from ironbench.study.summarise import grouped
+from ironbench.study.wait_parts import WaitPart, wait_parts
 
 _RESPONSE = tuple(f"response_time_{name}_s" for name in ("mean", "p50", "p95", "p99"))
 _PER_TRANSACTION = (
@@ -121,6 +122,8 @@ class Explanation:
     observed trials. The levels from observed trials then do not explain the difference. Otherwise None."""
     profile: ProfileComparison | None = None
     """Comparison of the functions and waits in which time was spent, or None if one side was not profiled."""
+    wait_parts: tuple[WaitPart, ...] = ()
+    """Wait events and functions that make up the steps of `waterfall`."""
 
     @property
     def goes_down(self) -> bool:
@@ -169,6 +172,7 @@ def explain(
         statements=tuple(_changed(timed) if by_slices else ((one, ratio) for _, one, ratio in sure(timed))),
         queries=tuple(sorted((one for one in ratios if one.clear), key=lambda one: -abs(math.log(one.ratio)))),
         waterfall=waterfall(*watched, in_blocks=pair),
+        wait_parts=wait_parts(*watched, archive, in_blocks=pair),
         io=_io(seen, pair),
         plans=other_plans(uses(watched_groups, archive)),
         differences=differences([facts(side[0], archive) for side in known]),

@@ -20,7 +20,7 @@ from ironbench.records.progress import by_place
 from ironbench.records.work import work_names
 from ironbench.study.archive import EMPTY, Archive
 from ironbench.study.balance import balance
-from ironbench.study.bottleneck import where_time_goes
+from ironbench.study.bottleneck import TimeSpent, where_time_goes
 from ironbench.study.ceiling import baseline_of, ceilings
 from ironbench.study.claims import JudgedClaim, judged
 from ironbench.study.comparability import disturbances, left_out, trial_warnings
@@ -42,6 +42,7 @@ from ironbench.study.subjects import (
     usable_cores,
 )
 from ironbench.study.versions import beside_version
+from ironbench.study.wait_parts import functions_of_limit
 
 MOST_EXPLAINED = 4
 """Maximum number of comparisons whose difference is explained in detail."""
@@ -252,10 +253,15 @@ def _measured(
         _budget(usable),
         balance=balance(usable, machine, archive.engine(usable[0].engine)) if usable else (),
         cores=usable_cores(usable[0], machine_cores(machine)) if usable else None,
-        time=where_time_goes(usable, blocks),
+        time=_time(usable, blocks, archive),
         repeated=tuple(one for one in by_attempt(records, name) if one not in trials),
         metrics=metrics,
     )
+
+
+def _time(records: Sequence[Record], blocks: Collection[int] | None, archive: Archive) -> TimeSpent | None:
+    spent = where_time_goes(records, blocks)
+    return replace(spent, functions=functions_of_limit(spent, records, archive)) if spent else None
 
 
 def by_attempt(records: Sequence[Record], cell: str) -> list[Record]:

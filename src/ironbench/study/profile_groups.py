@@ -43,21 +43,44 @@ def activity_of(groups: Mapping[str, str]) -> Callable[[str], str]:
     """Returns a function that finds the activity of a stack (frames joined by semicolons). The activity is `OTHER` if
     no frame matches. Names are matched without the suffixes of a compiler's variants of a function. `groups`: as in
     `engines.base.Engine.profile_groups`."""
-    by_rank = [(re.compile(pattern), name) for pattern, name in groups.items()]
-
-    @cache
-    def rank(function: str) -> int:
-        if function.endswith(KERNEL_MARK):
-            return len(by_rank)
-        function = _CLONE.sub("", function)
-        return next((place for place, (pattern, _) in enumerate(by_rank) if pattern.fullmatch(function)), len(by_rank))
+    names, rank = list(groups.values()), _rank(groups)
 
     @cache
     def activity(stack: str) -> str:
         first = min(map(rank, stack.split(";")))
-        return by_rank[first][1] if first < len(by_rank) else OTHER
+        return names[first] if first < len(names) else OTHER
 
     return activity
+
+
+def deciding_function(groups: Mapping[str, str]) -> Callable[[str], str]:
+    """Returns a function that finds the outermost function that determines the activity of a stack. For a stack without
+    an activity, it is the innermost function."""
+    rank = _rank(groups)
+
+    @cache
+    def deciding(stack: str) -> str:
+        frames = stack.split(";")
+        first = min(map(rank, frames))
+        frame = next(one for one in frames if rank(one) == first) if first < len(groups) else frames[-1]
+        return frame.removesuffix(KERNEL_MARK)
+
+    return deciding
+
+
+def _rank(groups: Mapping[str, str]) -> Callable[[str], int]:
+    """Returns a function that finds the place of the first expression that matches the name of a function. If none
+    matches, it is the number of expressions."""
+    patterns = [re.compile(pattern) for pattern in groups]
+
+    @cache
+    def rank(function: str) -> int:
+        if function.endswith(KERNEL_MARK):
+            return len(patterns)
+        name = _CLONE.sub("", function)
+        return next((place for place, pattern in enumerate(patterns) if pattern.fullmatch(name)), len(patterns))
+
+    return rank
 
 
 def in_transaction(stack: SampledStack, activity: Callable[[str], str]) -> bool:

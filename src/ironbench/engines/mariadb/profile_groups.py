@@ -3,6 +3,7 @@ expressions match demangled and mangled names."""
 
 from __future__ import annotations
 
+from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, INTERNAL_LOCKS, LOCKS, LOG_FLUSH
 from ironbench.model.profile import WAITING_FOR_WORK
 
 GROUPS = {
@@ -29,3 +30,15 @@ GROUPS = {
     r".*(srv_master|srv_monitor|srv_error_monitor|buf_flush_page_cleaner|timer_handler|thread_pool::|tpool::|"
     r"handle_slave|ma_checkpoint|signal_hand).*": WAITING_FOR_WORK,
 }
+
+WAITS = {
+    "redo log flush": LOG_FLUSH,
+    "redo log records": LOG_FLUSH,
+    "binary log": LOG_FLUSH,
+    "row and table locks": LOCKS,
+    "latches and mutexes": INTERNAL_LOCKS,
+    "data reads": DATA_READ,
+    "data writes": DATA_WRITE,
+    "client communication": CLIENT,
+}
+"""Wait class of a wait during each activity."""

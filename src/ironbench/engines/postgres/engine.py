@@ -32,7 +32,7 @@ from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.data_import import PostgresDataImport
 from ironbench.engines.postgres.dialect import PostgresDialect
 from ironbench.engines.postgres.installation import PostgresInstallation
-from ironbench.engines.postgres.observers.events import HOLDER
+from ironbench.engines.postgres.observers.events import HOLDER, part_of_event
 from ironbench.engines.postgres.server import launch
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.engines.server_session import OwnedServer, version_of, with_free_connections
@@ -46,7 +46,9 @@ from ironbench.units import size_of_1024
 
 class PostgresEngine(Engine):
     name = "postgres"
+    profile_waits = profile_groups.WAITS
     profile_groups = profile_groups.GROUPS
+    wait_class = staticmethod(part_of_event)
     traits = Traits(
         doc="the built-in PostgreSQL 18, the installation in `--set bin=/path`, or an existing server (`--dsn`)",
         digests="pg_stat_statements",

@@ -7,6 +7,7 @@ uses semaphores only for lightweight locks, and fdatasync only for WAL.
 
 from __future__ import annotations
 
+from ironbench.model.observer import CLIENT, DATA_READ, DATA_WRITE, INTERNAL_LOCKS, LOCKS, LOG_FLUSH, TEMP
 from ironbench.model.profile import WAITING_FOR_WORK
 
 GROUPS = {
@@ -50,3 +51,17 @@ GROUPS = {
     r"(Process)?Main|PgArchiver_MainLoop|SysLoggerMain|ServerLoop": WAITING_FOR_WORK,
     r"epoll_wait": "waits for the client or for locks",
 }
+
+WAITS = {
+    "WAL insertion": LOG_FLUSH,
+    "WAL flush": LOG_FLUSH,
+    "row and table locks": LOCKS,
+    "data reads": DATA_READ,
+    "data writes": DATA_WRITE,
+    "temporary files": TEMP,
+    "buffer cache": INTERNAL_LOCKS,
+    "snapshots and visibility": INTERNAL_LOCKS,
+    "LWLocks": INTERNAL_LOCKS,
+    "client communication": CLIENT,
+}
+"""Wait class of a wait during each activity."""

@@ -214,3 +214,15 @@ def run_queue_unknown() -> str:
 def time_in_no_part() -> str:
     """Example: `more than 20% of transaction time belongs to no known wait class`."""
     return "more than 20% of transaction time belongs to no known wait class"
+
+
+@wording("limit-functions")
+def limit_functions(resource: str, functions: Sequence[tuple[str, float]]) -> str:
+    """Example with resource='wal', functions=[('XLogFlush', 0.41), ('XLogInsertRecord', 0.12)]: `according to the
+    profile, the functions with most of this time are XLogFlush (41% of transaction time) and XLogInsertRecord
+    (12%)`."""
+    (first, share), *more = functions
+    others = [f"{name} ({percent(part)})" for name, part in more]
+    names = listed([f"{first} ({percent(share)} of transaction time)", *others])
+    verb = "function" if not more else "functions"
+    return f"according to the profile, the {verb} with most of this time {'is' if not more else 'are'} {names}"

@@ -19,6 +19,7 @@ from ironbench.study.profiled import (
     ProfileComparison,
     ProfiledTime,
 )
+from ironbench.study.wait_parts import EVENT
 from ironbench.words import counted, upper_first
 
 _AREAS = {
@@ -48,6 +49,11 @@ def part(one: PartChange) -> tuple[str, str, str]:
     activity = "other activities" if one.activity == REST else one.activity
     function = "other functions" if one.function == REST else one.function
     return area_name(one.area), activity, function
+
+
+def part_rest(kind: str) -> str:
+    """Names the rest of a wait class in the breakdown by wait events or by functions."""
+    return "other events" if kind == EVENT else "other functions, and time that the profile does not contain"
 
 
 def parts_title(one: ProfileComparison) -> str:

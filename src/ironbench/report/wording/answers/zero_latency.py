@@ -50,7 +50,13 @@ def _names(parts: Sequence[str]) -> str:
 def limit_sentence(spent: TimeSpent, measured: Sequence[Ceiling] = ()) -> str:
     """Names the bottleneck of a configuration, and the gain in throughput without it: `The bottleneck is WAL. With
     zero-latency WAL, throughput is 26% higher (95% CI 18% to 35%, 6 paired repeats).` If no configuration has zero
-    latency for this resource, the gain is an estimate."""
+    latency for this resource, the gain is an estimate. If the trials were profiled, the sentence also names the
+    functions with most of this time."""
+    functions = f" {upper_first(text(spent.functions))}." if spent.functions else ""
+    return f"{_limit_and_gain(spent, measured)}{functions}"
+
+
+def _limit_and_gain(spent: TimeSpent, measured: Sequence[Ceiling]) -> str:
     limit = spent.limit
     why = f"{upper_first(text(limit.note)).rstrip('.')}."
     if decisive := measured_limit(spent, measured):
