@@ -145,7 +145,7 @@ NOTHING = Cause("nothing", "", "", 0, BURN.script, 0)
 def main() -> None:
     chosen = os.environ.get("IRONBENCH_BENCH_PLANTED", "")
     runs = asked("IRONBENCH_BENCH_RUNS", 20)
-    _build()
+    build()
     for cause in (BURN, WAIT, NOTHING):
         if chosen and cause.name != chosen:
             continue
@@ -160,7 +160,7 @@ def main() -> None:
         report("  and its interval contains the size", both, at_least(0.95 * runs, "≥ 19 of 20"))
 
 
-def _build() -> None:
+def build() -> None:
     """Compiles the library for the PostgreSQL that comes with ironbench."""
     HOME.mkdir(parents=True, exist_ok=True)
     source, library = HOME / "planted.c", (HOME / "planted.so").resolve()

@@ -79,6 +79,18 @@ def test_waits_of_a_server_have_the_stack_at_which_it_waits(user: User) -> None:
     assert idle_s > 0.5, "a backend waits for its client's next statement most of the time"
 
 
+@pytest.mark.alone
+@needs_waits
+def test_a_wait_in_each_transaction_is_complete_even_if_most_switches_are_not_recorded(user: User) -> None:
+    (user.home / "sleep.sql").write_text("SELECT pg_sleep(0.0009);\n" + "SELECT 1;\n" * 20)
+    record, stacks = profiled(user, "script", "sleep.sql", "--clients", "4", "--duration", "3s", "--profile", "wait")
+    sleeps = [one for one in stacks if one.reason == BLOCKED and "pg_sleep" in one.frames]
+    transactions = record["metrics"]["transactions"]
+    assert sum(one.samples for one in sleeps) < 0.7 * transactions, "all switches were recorded"
+    # PostgreSQL rounds up to 1 ms. The kernel adds up to 0.06 ms (timer slack, prctl(2)).
+    assert 0.95e-3 < sum(one.seconds for one in sleeps) / transactions < 1.15e-3
+
+
 def test_a_library_is_the_engine_in_the_processes_of_ironbench(user: User) -> None:
     _, stacks = profiled(user, "select-only", "--engine", "sqlite", "--duration", "1s", "--profile", "cpu:299")
     assert {one.role for one in stacks} == {ENGINE}

@@ -48,7 +48,7 @@ class Sampled:
     reason: Sequence[str] = ("", "blocked")
     stack: Sequence[str] = ("main;PostgresMain;read_[k]", ";".join(["deep"] * 400))
     waker: Sequence[str] = ("", "main")
-    samples: Sequence[int] = (90, 9)
+    samples: Sequence[int] = (99, 9)
     seconds: Sequence[float] = (0.9, 0.3)
     lost: int = 0
     truncated: int = 0
@@ -223,7 +223,7 @@ def driven(**fields: Any) -> Driven:
 def test_a_record_has_the_number_of_samples_and_the_cost_of_sampling() -> None:
     found = measures.metrics(driven(lost=1))
     assert {name: found[name] for name in found if name.startswith("profile_")} == {
-        "profile_samples": 99.0,
+        "profile_samples": 108.0,
         "profile_lost_share": pytest.approx(0.01),
         "profile_cpu_s": 0.02,
     }
@@ -265,7 +265,7 @@ def test_every_stack_of_the_sampler_can_be_read_from_the_record(tmp_path: Path) 
     sampled: Any = Sampled()
     write_profile(tmp_path / "profile.parquet", stacks(sampled))
     first, second = read_profile(tmp_path / "profile.parquet")
-    assert (first.stack, first.samples, first.seconds) == ("main;PostgresMain;read_[k]", 90, 0.9)
+    assert (first.stack, first.samples, first.seconds) == ("main;PostgresMain;read_[k]", 99, 0.9)
     assert (second.thread, set(second.frames), second.waker) == ("a\ufffdb", {"deep"}, "main")
 
 

@@ -4,7 +4,8 @@ use foldhash::HashMap;
 use perf_event_open_sys::bindings;
 
 use crate::processes::{NameId, Processes, Role};
-use crate::record::{Record, Sample, UserState};
+use crate::progress::Progress;
+use crate::record::{Batch, Record, Sample, UserState};
 use crate::stacks::{EMPTY, StackId, Stacks};
 use crate::timeline::{RowId, Timeline};
 use crate::traced::Traced;
@@ -77,7 +78,9 @@ pub struct Collector {
     pub timeline: Timeline,
     waits: Waits,
     pub traced: Traced,
+    pub progress: Progress,
     unwinder: Unwinder,
+    /// CPU samples that the kernel could not write.
     pub lost: u64,
     pub truncated: u64,
     /// CPU samples of processes that have no role.
@@ -104,6 +107,7 @@ impl Collector {
             timeline: Timeline::default(),
             waits: Waits::default(),
             traced: Traced::default(),
+            progress: Progress::default(),
             unwinder: Unwinder::default(),
             lost: 0,
             truncated: 0,
@@ -136,14 +140,20 @@ impl Collector {
                 self.processes.exited(pid, tid);
                 self.waits.exited(tid);
             }
-            Record::Lost { records } => self.lost += records,
+            // Switches are only lost after the end of a window, where they do not count.
+            Record::Lost { event, records } if self.sources.get(&event) == Some(&Source::Clock) => self.lost += records,
+            Record::Lost { .. } => {}
             Record::Other => {}
         }
     }
 
-    /// Handles the start of a pause in the recording of switches.
-    pub fn pause(&mut self, time: u64) {
+    /// Handles the end of a window in which switches were recorded.
+    pub fn end_window(&mut self, time: u64, records: &Batch) {
+        // Some records may be newer than the end of the window.
         self.traced.end(time);
+        for &(_, at) in &records.index {
+            self.add(&records.record(at));
+        }
         for wait in self.waits.cut(time) {
             self.waited(&wait);
         }

@@ -15,6 +15,7 @@ mod event;
 mod processes;
 mod profile;
 mod profiler;
+mod progress;
 mod record;
 mod ring;
 mod space;

@@ -28,7 +28,7 @@ pub struct Line {
 pub struct Profile {
     /// The lines, in descending order of their time.
     pub lines: Vec<Line>,
-    /// Number of records that the kernel could not write because a ring buffer was full.
+    /// Number of CPU samples that the kernel could not write because a ring buffer was full.
     pub lost: u64,
     /// Number of stacks that were cut at the depth limit.
     pub truncated: u64,
@@ -45,10 +45,12 @@ impl Profile {
     pub fn new(collected: &Collector, windows: &Windows, sampler_cpu_s: f64) -> Self {
         let tree = Tree::new(&collected.stacks, collected);
         let rows = &collected.rows.rows;
-        let rest = collected.traced.rest(windows);
+        let blocked = collected.traced.blocked_factor(windows, &collected.progress);
+        let queue = collected.traced.time_factor(windows);
         let weight = |row: RowId, time| match rows[row as usize].reason {
             None => 1.0,
-            Some(_) => collected.traced.weight(time) * rest,
+            Some(Reason::Blocked) => collected.traced.weight(time) * blocked,
+            Some(Reason::CpuQueue) => collected.traced.weight(time) * queue,
         };
         let totals = collected.timeline.totals(windows, rows.len(), weight);
         let mut merged = BTreeMap::<_, Total>::new();

@@ -8,6 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use foldhash::{HashMap, HashMapExt as _};
 use ironbench_core::Error;
+use ironbench_core::measure::completed::completed;
 
 use crate::access::{self, Access};
 use crate::collect::{Collector, Source};
@@ -253,34 +254,44 @@ impl Sampler {
         collector.traced.start(previous, 0);
         while !self.sleep(wake, duty.as_ref().map_or(u64::MAX, Duty::until)) {
             let now = now_ns();
-            self.drain(&mut pending);
-            pending.split_off(previous, &mut later);
-            feed(&mut collector, &pending);
-            std::mem::swap(&mut pending, &mut later);
+            collector.progress.note(now, completed());
+            let bytes = self.switch_bytes + self.unread_switch_bytes();
+            let change = duty.as_mut().and_then(|duty| duty.next(bytes, now));
+            // The records of a window are read after its end. Otherwise, the ring buffers could become full while this
+            // thread processes the first part of the window.
+            if change.is_none() && duty.as_ref().is_some_and(Duty::is_in_window) {
+                continue;
+            }
+            if change == Some(Change::Pause) {
+                self.scheduler_events().for_each(|event| drop(event.disable()));
+            }
+            let full = self.drain(&mut pending);
+            if full.is_some() || change == Some(Change::Pause) {
+                collector.end_window(full.map_or(now, |full| full.min(now)), &pending);
+                pending.clear();
+            } else {
+                pending.split_off(previous, &mut later);
+                feed(&mut collector, &pending);
+                std::mem::swap(&mut pending, &mut later);
+            }
             previous = now;
-            match duty.as_mut().and_then(|duty| duty.next(self.switch_bytes, now)) {
-                None => {}
-                Some(Change::Record) => {
-                    self.scheduler_events().for_each(|event| drop(event.enable()));
-                    collector.traced.start(now_ns(), duty.as_ref().map_or(0, Duty::learning));
-                }
-                Some(Change::Pause) => {
-                    let end = now_ns();
-                    self.scheduler_events().for_each(|event| drop(event.disable()));
-                    self.drain(&mut pending);
-                    feed(&mut collector, &pending);
-                    pending.clear();
-                    collector.pause(end);
-                }
+            let learning = duty.as_ref().map_or(0, Duty::learning);
+            if change == Some(Change::Record) {
+                self.scheduler_events().for_each(|event| drop(event.enable()));
+                let start = now_ns();
+                collector.progress.note(start, completed());
+                collector.traced.start(start, learning);
+            } else if full.is_some() && change.is_none() {
+                collector.traced.start(now_ns(), learning);
             }
         }
         let end = now_ns();
+        collector.progress.note(end, completed());
         for event in &self.events {
             drop(event.disable());
         }
-        self.drain(&mut pending);
-        feed(&mut collector, &pending);
-        collector.pause(end);
+        let full = self.drain(&mut pending);
+        collector.end_window(full.map_or(end, |full| full.min(end)), &pending);
         (collector, cpu_s())
     }
 
@@ -298,15 +309,26 @@ impl Sampler {
         polled[0].revents != 0
     }
 
-    /// Moves all records to the batch, and sorts them by time.
-    fn drain(&mut self, batch: &mut Batch) {
+    /// Moves all records to the batch, and sorts them by time. Returns the time from which on switches may be missing,
+    /// because the ring buffer of a CPU was full. Returns None if no ring buffer of switches was full.
+    fn drain(&mut self, batch: &mut Batch) -> Option<u64> {
+        let mut complete_until = None;
         for (is_clock, ring) in &mut self.rings {
-            let from = batch.words.len();
-            ring.drain(&mut batch.words);
+            let (from, first) = (batch.words.len(), batch.index.len());
+            let was_full = ring.drain(&mut batch.words);
             batch.index_from(from);
-            self.switch_bytes += if *is_clock { 0 } else { 8 * (batch.words.len() - from) };
+            if !*is_clock {
+                self.switch_bytes += 8 * (batch.words.len() - from);
+                let last = batch.index[first..].last().filter(|_| was_full).map(|&(time, _)| time);
+                complete_until = complete_until.into_iter().chain(last).min();
+            }
         }
         batch.index.sort_by_key(|&(time, _)| time);
+        complete_until
+    }
+
+    fn unread_switch_bytes(&self) -> usize {
+        self.rings.iter().filter(|(is_clock, _)| !is_clock).map(|(_, ring)| ring.used()).sum()
     }
 }
 

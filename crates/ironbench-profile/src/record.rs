@@ -94,8 +94,9 @@ pub enum Record<'a> {
         pid: i32,
         tid: i32,
     },
-    /// Records were lost, because the ring buffer was full.
+    /// Records were lost, because the ring buffer was full. `event` is an event that shares the ring buffer.
     Lost {
+        event: u64,
         records: u64,
     },
     Other,
@@ -177,8 +178,10 @@ fn parse(words: &[u64]) -> Option<Record<'_>> {
                 Record::Fork { pid, tid, parent_pid, parent_tid }
             }
         }
-        bindings::PERF_RECORD_LOST => Record::Lost { records: *fields()?.get(1)? },
-        bindings::PERF_RECORD_LOST_SAMPLES => Record::Lost { records: *fields()?.first()? },
+        bindings::PERF_RECORD_LOST => {
+            let &[event, records, ..] = fields()? else { return None };
+            Record::Lost { event, records }
+        }
         _ => Record::Other,
     })
 }

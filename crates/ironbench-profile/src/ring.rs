@@ -19,6 +19,9 @@ pub struct Ring {
     tail: u64,
 }
 
+/// Maximum size of a record in bytes, because the size is a 16-bit number.
+const LARGEST_RECORD: usize = 1 << 16;
+
 // SAFETY: this value owns the mapping.
 unsafe impl Send for Ring {}
 
@@ -48,14 +51,24 @@ impl Ring {
         }
     }
 
-    /// Appends all complete records to `words`, and frees their space in the ring buffer.
-    pub fn drain(&mut self, words: &mut Vec<u64>) {
+    /// Returns the number of bytes that were written since the last `drain`.
+    pub fn used(&self) -> usize {
+        self.positions().0.load(Ordering::Acquire).wrapping_sub(self.tail) as usize
+    }
+
+    /// Returns the positions to which the kernel has written, and up to which this program has read.
+    fn positions(&self) -> (&AtomicU64, &AtomicU64) {
         // SAFETY: the page is mapped as long as the ring buffer exists, and both sides access the positions atomically.
-        let (head, tail) = unsafe {
+        unsafe {
             let page = self.start.as_ptr();
             (AtomicU64::from_ptr(&raw mut (*page).data_head), AtomicU64::from_ptr(&raw mut (*page).data_tail))
-        };
-        let head = head.load(Ordering::Acquire);
+        }
+    }
+
+    /// Appends all complete records to `words`, and frees their space in the ring buffer. Returns whether there was no
+    /// space for another record. In this case, the kernel may have dropped records after the last one.
+    pub fn drain(&mut self, words: &mut Vec<u64>) -> bool {
+        let head = self.positions().0.load(Ordering::Acquire);
         let count = head.wrapping_sub(self.tail) as usize;
         let offset = self.tail as usize & (self.size - 1);
         let first = count.min(self.size - offset);
@@ -67,7 +80,8 @@ impl Ring {
             });
         }
         self.tail = head;
-        tail.store(head, Ordering::Release);
+        self.positions().1.store(head, Ordering::Release);
+        count + LARGEST_RECORD.min(self.size / 2) > self.size
     }
 }
 
@@ -110,7 +124,7 @@ mod tests {
             ring.drain(&mut batch.words);
             batch.index_from(0);
             for &(_, at) in &batch.index {
-                if let Record::Lost { records } = batch.record(at) {
+                if let Record::Lost { records, .. } = batch.record(at) {
                     lost += records;
                 }
             }

@@ -3,7 +3,13 @@
 //! A switch with its stack costs about ten microseconds. If there are too many switches, they are therefore recorded
 //! only in windows of time. Each window represents the time since the previous window. At the start of a window, the
 //! stacks at which the threads wait are unknown. The first part of the window serves to learn them and does not count.
+//!
+//! Transactions take longer while switches are recorded, so fewer transactions end in a window than in an equally long
+//! time outside. The waits for events (sleeps, I/O, messages) of a transaction are not shorter because of that. These
+//! waits are therefore multiplied by the number of transactions that a window represents, and not by the time. Waits
+//! for a CPU depend on how busy the CPUs are, and are multiplied by the time.
 
+use crate::progress::Progress;
 use crate::timeline::Windows;
 
 /// Maximum rate, in bytes per second for each CPU, at which all switches are recorded. This rate corresponds to about
@@ -20,6 +26,9 @@ const SHORTEST_NS: f64 = 10e6;
 const LEARNING: f64 = 0.2;
 /// Fraction of a ring buffer that the records of a window may fill.
 const FILLED: f64 = 0.6;
+/// Minimum number of transactions in all windows. With fewer transactions, their number in the windows is too uncertain,
+/// and all waits are multiplied by the time.
+const LEAST_TRANSACTIONS: f64 = 100.0;
 
 /// What to do with the events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +43,8 @@ pub struct Duty {
     /// Size of a CPU's ring in bytes.
     capacity: f64,
     is_on: bool,
+    /// Whether switches are recorded only in windows.
+    by_windows: bool,
     /// Start of the current window or pause. The next field is its end.
     since: u64,
     until: u64,
@@ -46,8 +57,14 @@ pub struct Duty {
 impl Duty {
     pub fn new(cpus: usize, capacity: usize, now: u64) -> Self {
         let (cpus, capacity) = (cpus.max(1) as f64, capacity as f64);
-        let until = now + LONGEST_NS as u64;
-        Self { cpus, capacity, is_on: true, since: now, until, rate: 0.0, bytes: 0, random: now | 1 }
+        // The number of switches is still unknown, so the first window is short.
+        let until = now + SHORTEST_NS as u64;
+        Self { cpus, capacity, is_on: true, by_windows: true, since: now, until, rate: 0.0, bytes: 0, random: now | 1 }
+    }
+
+    /// Whether a window is being recorded whose end is already known.
+    pub fn is_in_window(&self) -> bool {
+        self.is_on && self.by_windows
     }
 
     /// Returns the time at which `next` must be called.
@@ -69,14 +86,15 @@ impl Duty {
         self.rate = if self.rate == 0.0 { rate } else { f64::midpoint(self.rate, rate) };
         self.bytes = bytes;
         let share = (self.cpus * MOST_PER_CPU / self.rate.max(1.0)).max(LEAST);
-        self.since = now;
-        if share >= ALL {
+        let length = (now - self.since) as f64;
+        (self.since, self.by_windows) = (now, share < ALL);
+        if !self.by_windows {
             self.until = now + LONGEST_NS as u64;
             return None;
         }
         self.is_on = false;
         // The length is random, because pauses of constant length could be in step with the workload.
-        let pause = self.window() * (1.0 / share - 1.0) * (0.5 + self.random());
+        let pause = length * (1.0 / share - 1.0) * (0.5 + self.random());
         self.until = now + pause as u64;
         Some(Change::Pause)
     }
@@ -136,17 +154,42 @@ impl Traced {
         if end > start { (end - before) as f64 / (end - start) as f64 } else { 1.0 }
     }
 
-    /// Returns a further factor for all waits. The windows overlap the measured times by chance, so the weighted
+    /// Returns a further factor for waits for a CPU. The windows overlap the measured times by chance, so the weighted
     /// windows do not represent exactly the length of the measured times. The factor corrects this.
-    pub fn rest(&self, measured: &Windows) -> f64 {
-        let length: u64 = measured.iter().map(|(start, end)| end - start).sum();
-        let common = |start: u64, end: u64| -> u64 {
-            measured.iter().map(|&(from, until)| end.min(until).saturating_sub(start.max(from))).sum()
-        };
-        let represented: f64 =
-            self.windows.iter().map(|&(start, end)| common(start, end) as f64 * self.weight(start)).sum();
-        if represented > 0.0 { length as f64 / represented } else { 1.0 }
+    pub fn time_factor(&self, measured: &Windows) -> f64 {
+        let sums = self.sums(measured, |start, end| (end - start) as f64);
+        if sums.represented > 0.0 { sums.measured / sums.represented } else { 1.0 }
     }
+
+    /// Returns the same factor for waits for an event. It corrects the number of transactions instead of the time.
+    pub fn blocked_factor(&self, measured: &Windows, progress: &Progress) -> f64 {
+        let sums = self.sums(measured, |start, end| progress.between(start, end));
+        if sums.seen < LEAST_TRANSACTIONS { self.time_factor(measured) } else { sums.measured / sums.represented }
+    }
+
+    /// Adds up an amount over time.
+    fn sums(&self, measured: &Windows, amount: impl Fn(u64, u64) -> f64) -> Sums {
+        let common = |start: u64, end: u64| -> f64 {
+            let parts = measured.iter().map(|&(from, until)| (start.max(from), end.min(until)));
+            parts.filter(|(start, end)| start < end).map(|(start, end)| amount(start, end)).sum()
+        };
+        let seen = |&(start, end): &(u64, u64)| common(start, end);
+        Sums {
+            measured: measured.iter().map(|&(start, end)| amount(start, end)).sum(),
+            seen: self.windows.iter().map(seen).sum(),
+            represented: self.windows.iter().map(|window| seen(window) * self.weight(window.0)).sum(),
+        }
+    }
+}
+
+/// An amount, such as time or transactions, in three kinds of periods.
+struct Sums {
+    /// In the measured times.
+    measured: f64,
+    /// In the common parts of the windows and the measured times. The next field is the same amount with the weights of
+    /// the windows.
+    seen: f64,
+    represented: f64,
 }
 
 #[cfg(test)]
@@ -197,8 +240,31 @@ mod tests {
         assert_eq!(traced.counted(490 * MS, 499 * MS), None);
         assert!((traced.weight(50 * MS) - 1.0).abs() < 1e-9);
         assert!((traced.weight(550 * MS) - 5.0).abs() < 1e-9);
-        assert!((traced.rest(&[(0, 600 * MS)]) - 1.0).abs() < 1e-9);
-        assert!((traced.rest(&[(0, 500 * MS)]) - 5.0).abs() < 1e-9);
+        assert!((traced.time_factor(&[(0, 600 * MS)]) - 1.0).abs() < 1e-9);
+        assert!((traced.time_factor(&[(0, 500 * MS)]) - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn waits_for_events_follow_the_transactions_and_not_the_time() {
+        let (mut traced, mut progress) = (Traced::default(), Progress::default());
+        let mut completed = 0;
+        for second in 0..10_u64 {
+            let start = second * 1000 * MS;
+            progress.note(start, completed);
+            progress.note(start + 900 * MS, completed + 900);
+            traced.start(start + 900 * MS, 20 * MS);
+            // Transactions take twice as long in the window.
+            completed += 950;
+            progress.note(start + 1000 * MS, completed);
+            traced.end(start + 1000 * MS);
+        }
+        let measured = [(0, 10_000 * MS)];
+        let (by_time, by_transactions) = (traced.time_factor(&measured), traced.blocked_factor(&measured, &progress));
+        // 40 of the 9,500 transactions end in the counted part of each window.
+        let weighted: f64 = (0..10).map(|second| 40.0 * traced.weight((second * 1000 + 950) * MS)).sum();
+        assert!((weighted * by_transactions / 9500.0 - 1.0).abs() < 1e-9);
+        assert!((by_transactions / by_time - 1.9).abs() < 1e-9);
+        assert!((traced.blocked_factor(&measured, &Progress::default()) - by_time).abs() < 1e-9);
     }
 
     #[test]
@@ -207,6 +273,6 @@ mod tests {
         traced.start(5, 0);
         assert_eq!(traced.counted(7, 9), Some((7, 9)));
         traced.end(100);
-        assert!((traced.weight(50) - 1.0).abs() < 1e-9 && (traced.rest(&[(10, 20)]) - 1.0).abs() < 1e-9);
+        assert!((traced.weight(50) - 1.0).abs() < 1e-9 && (traced.time_factor(&[(10, 20)]) - 1.0).abs() < 1e-9);
     }
 }

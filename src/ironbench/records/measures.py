@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ironbench.catalogue import PER_UNIT, base_name
 from ironbench.model import sample
 from ironbench.model.driven import Driven, scheduled
+from ironbench.model.profile import CPU
 from ironbench.model.record import ANSWERS, PERCENTILES, Statement
 from ironbench.model.redact import redacted_sql
 from ironbench.words import cut
@@ -118,8 +119,9 @@ def _profile(driven: Driven) -> dict[str, float]:
 
 
 def profile_lost_share(profile: Profile) -> float:
-    """Returns the fraction of the samples that were lost because the kernel's buffers were full."""
-    taken = sum(profile.samples)
+    """Returns the fraction of the CPU samples that were lost because the kernel's buffers were full. Waits are not
+    lost: a window in which switches are recorded ends before the buffers are full."""
+    taken = sum(samples for kind, samples in zip(profile.kind, profile.samples, strict=True) if kind == CPU)
     return profile.lost / (taken + profile.lost) if profile.lost else 0.0
 
 

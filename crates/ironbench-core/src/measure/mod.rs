@@ -1,6 +1,7 @@
 //! Turns instants into measurements, with clocks, schedules, histograms and a timeline.
 pub mod buckets;
 pub mod clock;
+pub mod completed;
 pub mod cpu;
 pub mod crew;
 pub mod curve;

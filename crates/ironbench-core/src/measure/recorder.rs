@@ -20,6 +20,7 @@ use std::sync::mpsc::Sender;
 
 use super::buckets::Buckets;
 use super::clock::{NEVER, SECOND};
+use super::completed::Completed;
 use super::cpu::Cpu;
 use super::seconds::{BUCKET_NS, Bucket, Slice};
 use super::tally::Counts;
@@ -95,6 +96,7 @@ pub struct Recorder<'a> {
     thread: usize,
     slices: Sender<Slice>,
     live: &'a Live,
+    completed: Completed,
 }
 
 /// The measurements of a thread in its window, and its tally since the start.
@@ -171,6 +173,7 @@ impl<'a> Recorder<'a> {
             thread,
             slices,
             live,
+            completed: Completed::default(),
         }
     }
 
@@ -191,6 +194,7 @@ impl<'a> Recorder<'a> {
     #[inline]
     pub fn complete(&mut self, kind: usize, intended: u64, begun: u64, now: u64) {
         self.tally.kinds[kind].transactions += 1;
+        self.completed.add();
         if self.measures(begun) {
             self.turns.busy_ns += now - begun;
             self.carried_ns += self.turns.opened.saturating_sub(begun);
