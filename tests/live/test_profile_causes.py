@@ -106,6 +106,6 @@ def test_a_row_that_all_transactions_update_is_named_by_the_wait_for_its_lock(us
     whole, found = explained(user, script, change)
     assert ("engine:blocked", "row and table locks") in more(found)
     assert found.main is not None and found.main.area == "engine:blocked"
-    assert {"ProcSleep", "WaitOnLock", "LockAcquireExtended"} & {found.main.name, *found.main.callers}
+    assert found.main.through in {"XactLockTableWait", "heap_acquire_tuplock"}
     assert whole.waterfall is not None
     assert max(whole.waterfall.steps, key=lambda step: step.delta_s).part == LOCKS

@@ -24,7 +24,7 @@ from ironbench.stats.multiplicity import discoveries
 from ironbench.study.archive import Archive
 from ironbench.study.call_tree import CallTree, Measured, call_tree, summed
 from ironbench.study.comparability import complete_blocks
-from ironbench.study.profile_groups import OTHER, activity_of, in_transaction, kernel_path
+from ironbench.study.profile_groups import OTHER, activity_of, deciding_function, in_transaction, kernel_path
 from ironbench.study.profiled import (
     MOST_ACTIVITIES,
     MOST_FRAMES,
@@ -107,7 +107,7 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
             _name(key[1]),
             _in_kernel(key[1]),
             own.get(key, whole[key]).delta_s,
-            *_path(tree, max(places, key=lambda place: abs(nodes[place].delta_s)), stacks.activity),
+            *_path(tree, max(places, key=lambda place: abs(nodes[place].delta_s)), stacks),
         )
         for key, places in functions.items()
         if (whole[key].is_clear or not family.has_intervals)
@@ -193,6 +193,8 @@ class _Stacks:
     trials: tuple[tuple[SampledStack, ...], ...]
     transactions: tuple[float, ...]
     activity: Callable[[str], str]
+    deciding: Callable[[str], str]
+    """Finds the function that determines the activity of a stack."""
 
     @staticmethod
     def read(records: Sequence[Record], archive: Archive) -> _Stacks | None:
@@ -208,7 +210,9 @@ class _Stacks:
         )
         if not any(trials):
             return None
-        return _Stacks(trials, tuple(record.metrics["transactions"] for record in records), activity)
+        return _Stacks(
+            trials, tuple(record.metrics["transactions"] for record in records), activity, deciding_function(names)
+        )
 
     def activities(self) -> dict[tuple[str, str], Measured]:
         """Returns the times of the engine's activities in each area. Returns nothing if no activity is recognised in
@@ -296,15 +300,17 @@ class _Family:
         return frozenset(one for one, is_called in zip(self._changes, called, strict=True) if is_called)
 
 
-def _path(tree: CallTree, node: int, activity: Callable[[str], str]) -> tuple[tuple[str, ...], str]:
-    """Returns the callers of a node, and the engine's activity on this path. Callers in the kernel are left out. The
-    nearest caller is first."""
+def _path(tree: CallTree, node: int, stacks: _Stacks) -> tuple[tuple[str, ...], str, str]:
+    """Returns the callers of a node, the engine's activity on this path, and the function that determines the activity.
+    Callers in the kernel are left out. The nearest caller is first."""
     names = [tree.names[node]]
     while tree.parents[tree.parents[node]] >= 0:
         node = tree.parents[node]
         names.append(tree.names[node])
     callers = [name for name in names[1:] if not _in_kernel(name)]
-    return tuple(callers[:_MOST_CALLERS]), activity(";".join(names))
+    path = ";".join(reversed(names))
+    activity = stacks.activity(path)
+    return tuple(callers[:_MOST_CALLERS]), activity, "" if activity == OTHER else stacks.deciding(path)
 
 
 def _node(tree: CallTree, place: int, change: _Change, certain: Set[tuple[str, str]]) -> CallNode:

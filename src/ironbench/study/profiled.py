@@ -59,6 +59,8 @@ class FrameChange(TimeChange):
     kernel are left out."""
     activity: str
     """Activity of the engine on this path."""
+    through: str
+    """The outermost function on this path that determines the activity. Empty if the activity is unknown."""
 
     @property
     def in_queue(self) -> bool:

@@ -74,8 +74,10 @@ def change(one: FrameChange, before: Configuration, after: Configuration) -> str
 
 
 def _where(one: FrameChange) -> str:
-    """Example: `kernel, called by PGSemaphoreLock; WAL insertion; engine, waiting`."""
+    """Example: `kernel, called through XactLockTableWait; row and table locks; engine, waiting`. If the activity is
+    unknown, names the nearest caller: `kernel, called by PGSemaphoreLock; engine, waiting`."""
     caller = f", called by {one.callers[0]}" if one.callers else ""
+    caller = f", called through {one.through}" if one.through else caller
     parts = (f"kernel{caller}" if one.in_kernel else "", one.activity if one.activity != OTHER else "")
     return "; ".join([*filter(None, parts), area_name(one.area)])
 
