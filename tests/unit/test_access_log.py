@@ -258,6 +258,9 @@ def test_throughput_of_a_replay_follows_from_the_log_and_is_no_result() -> None:
     (study,) = studies(slow, Shelf(slow))
     ((_, said),) = headline(study)
     assert said.startswith("runs ") and "at the recorded pace" in said and "reaches" not in said
+    (study,) = studies(fast, Shelf(fast))
+    ((_, said),) = headline(study)
+    assert said.startswith("runs ") and "at 219 times the recorded pace" in said
     assert leaderboard.own(slow, Shelf(slow), "score", Sheet({}), "") == []
 
 

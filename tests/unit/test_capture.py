@@ -5,15 +5,18 @@ from __future__ import annotations
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ironbench import workloads
 from ironbench.cli import show
+from ironbench.cli.run import execute
 from ironbench.errors import FailureError, InputError
 from ironbench.model.digest import Digests, StatementDigest
 from ironbench.model.driven import Driven
 from ironbench.model.system import Choice, Load, System
+from ironbench.plan import run_file
 from ironbench.report import wording
 from ironbench.report.capture import page
 from ironbench.report.formats import text
@@ -26,6 +29,7 @@ from ironbench.workloads.capture import (
     logs,
     making,
     marks,
+    proxy,
     selection,
     shift,
     tape,
@@ -306,6 +310,16 @@ def test_what_a_replay_cannot_do_is_refused_before_it_starts(shop: str, tmp_path
         workload.core_work("postgres", changed.options)
 
 
+def test_a_run_names_the_clients_that_the_capture_needs_and_its_length(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = [statement(second, second % 2 + 1, second, "select 1", 10.0) for second in range(1, 11)]
+    path = captured(tmp_path, *entries)
+    execute(run_file.read("capture", (), options=(f"file={path}",), plan=True, results=str(tmp_path)))
+    planned = capsys.readouterr().out
+    assert "each with clients=2" in planned and "1 trial, about 9 s of measuring" in planned
+
+
 def test_pauses_need_durations(tmp_path: Path) -> None:
     path = captured(tmp_path, *(entry(n, 7, n, "statement: select 1") for n in range(1, 4)))
     choice = Choice("capture", options(path, mode="think"))
@@ -326,6 +340,21 @@ def test_a_file_that_is_no_capture_is_refused(tmp_path: Path) -> None:
             file.facts(str(path))
     with pytest.raises(InputError, match="No such file"):
         file.facts(str(tmp_path / "nowhere"))
+
+
+def test_a_proxy_does_not_start_without_disk_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy.shutil, "disk_usage", lambda path: SimpleNamespace(free=1 << 20))
+    asked = proxy.ProxyOptions("127.0.0.1:0", "postgresql://127.0.0.1:1/shop", str(tmp_path / "shop.capture"))
+    with pytest.raises(InputError, match="of disk space is free"):
+        proxy.capture(asked, lambda address: None, lambda share, text: None)
+
+
+def test_statements_that_a_full_disk_lost_are_not_called_missing(tmp_path: Path) -> None:
+    output = str(tmp_path / "shop.capture")
+    with pytest.raises(FailureError, match="no statement could be stored"):
+        proxy.finish(output + ".partial", output, counts={"lost": 12})
+    with pytest.raises(InputError, match="no client sent a statement"):
+        proxy.finish(output + ".partial", output, counts={"lost": 0})
 
 
 def test_skipped_statements_are_noted() -> None:

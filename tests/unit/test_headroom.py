@@ -147,6 +147,17 @@ def test_a_rate_with_too_few_transactions_is_not_called_over_the_limit() -> None
     assert "longer duration" in reason and "measure lower rates" not in reason
 
 
+def test_a_percentile_with_many_waiting_transactions_is_over_the_limit_if_its_lower_bound_is() -> None:
+    waiting = {"transactions": 3000.0, "censored": 60.0, "longest_wait_s": 1.0}
+    for p99_s, short, above in ((0.03, 0, 0), (0.015, 6, 6)):
+        trials = [trial(DISK, rate, 0.01, block) for rate in (200.0, 400.0) for block in range(6)]
+        trials += [trial(DISK, 600.0, p99_s, block) for block in range(6)]
+        trials[12:] = [replace(one, metrics={**one.metrics, **waiting}) for one in trials[12:]]
+        [system] = headroom(trials, LIMIT, None).systems
+        assert (system.short, system.above) == (short, above)
+        assert system.complete == (short == 0)
+
+
 def test_a_system_below_todays_load_or_near_it_is_not_decided() -> None:
     found = {today: headroom(lab((900.0,)), LIMIT, today) for today in (300.0, 680.0, 2000.0)}
     assert [(one.decided, one.exceeded) for one in found.values()] == [(True, False), (False, False), (True, True)]

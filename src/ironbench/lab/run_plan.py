@@ -56,6 +56,9 @@ def planned(asked: RunFile) -> tuple[Plan, Secrets]:
         repeats, setups = _within_budget(asked, search, setups)
     _require_undecided(asked, engines.get(setups[0].system.engine))
     last, cells = setups[-1], [setup.cell for setup in setups]
+    if search is None and cells[0].load.curve is None:
+        # The workload may have changed the number of clients (`Workload.suited`).
+        cells = [replace(cell, name=f"clients={cell.load.clients}") for cell in cells]
     name = asked.workload.name
     if own.progress is not None and workloads.get(name).drives:
         cause = f"workload {name} runs its own code and has no script transactions to report"

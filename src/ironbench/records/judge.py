@@ -233,6 +233,8 @@ def _failures(load: Load, driven: Driven) -> list[Note]:
         # examined too.
         if DENIED in summary["errors"] or f"SQLSTATE {DENIED}" in summary["cause"]:
             reason = "denied"
+        elif "capture_statements" in (summary.get("figures") or {}):
+            reason = "replay"
         elif load.protocol != "simple" and any(f"SQLSTATE {code}" in summary["cause"] for code in AS_PARAMETER):
             reason = "parameter"
         return [note(STOPPED_ON_ERROR, reason=reason)]

@@ -33,14 +33,14 @@ from ironbench.report.page import Card, Command, Page, Section
 from ironbench.report.reproduce import run_command
 from ironbench.report.sections import sections
 from ironbench.report.study_json import document
-from ironbench.report.wording.answers import report_notes
+from ironbench.report.wording.answers import report_notes, run_answer
 from ironbench.report.wording.answers.ratios import metric_words
 from ironbench.study.archive import EMPTY as EMPTY_ARCHIVE
 from ironbench.study.archive import Archive
 from ironbench.study.curve import Peak
 from ironbench.study.differences import UNKNOWN_MACHINE
 from ironbench.study.interim import analysis_after
-from ironbench.study.rate import Rate, starts_at_recorded_times
+from ironbench.study.rate import Rate, recorded_pace
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.subjects import counted_in
 from ironbench.study.timelines import SecondOfTrial, every_second
@@ -157,8 +157,9 @@ def _reached(peak: Peak, records: Sequence[Record], units: str) -> tuple[TableCe
     if first := of_score(records[0], peak):
         rows.insert(1, (f"all {units}", centre(peak.throughput, "1/s")))
         return TableCell(peak.metrics[first].centre, unit_of(first), bare=True), metric_words(first), rows
-    pace = " at the recorded pace" if starts_at_recorded_times(records[0]) else ""
-    return TableCell(peak.throughput.centre, "1/s", bare=True), f"{units}/s{pace}", rows
+    multiple = recorded_pace(records[0])
+    at_pace = "" if multiple is None else f" {run_answer.pace(multiple)}"
+    return TableCell(peak.throughput.centre, "1/s", bare=True), f"{units}/s{at_pace}", rows
 
 
 def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Content]]]:

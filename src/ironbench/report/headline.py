@@ -15,7 +15,7 @@ from ironbench.report.wording.answers import run_answer
 from ironbench.study.compare import MeanRatio, ratio_of
 from ironbench.study.curve import Peak, lost_share
 from ironbench.study.optimum import SearchResult
-from ironbench.study.rate import Rate, starts_at_recorded_times
+from ironbench.study.rate import Rate, recorded_pace
 from ironbench.study.storage import MOST_BY_CHANCE, apart_by_chance, passes_of
 from ironbench.study.study import Study, SubjectResults
 from ironbench.study.subjects import counted_in, failed_share, leading
@@ -191,7 +191,7 @@ def _peak_sentence(part: SubjectResults) -> str:
         peak.basis,
         single_maximum=len(part.curve.points) > 1 and peak.alike[0] == peak.alike[1],
         on_curve=peak.trials[0].cell.load.curve is not None,
-        recorded_pace=starts_at_recorded_times(peak.trials[0]),
+        recorded_pace=recorded_pace(peak.trials[0]),
         score=run_answer.score(scored, peak.metrics[scored]) if scored else "",
         plateau=peak.alike if peak.alike[0] != peak.alike[1] else None,
         limits=[limit.text for limit in limits],

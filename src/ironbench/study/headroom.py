@@ -20,7 +20,7 @@ from ironbench.errors import InputError
 from ironbench.model.lab import Claim
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import Record, Status
-from ironbench.model.sample import sampled
+from ironbench.model.sample import few, sampled
 from ironbench.records.described import described
 from ironbench.records.work import work
 from ironbench.stats.intervals import half_width, half_width_apart
@@ -100,7 +100,8 @@ class SystemHeadroom:
     below_rate: float
     """The highest of the lowest usable rates of the blocks in `below`, or 0 if there is no such block."""
     short: int
-    """Number of trials that sustained their rate, but have too few transactions for the limited percentile."""
+    """Number of trials that sustained their rate, but have too few transactions for the limited percentile, or too many
+    that were still waiting at the end."""
     flagged: int
     """Number of trials that sustained their rate and are flagged."""
 
@@ -300,7 +301,14 @@ def _system(
     block in which this rate is between measured rates."""
     assert limit.high is not None
     by_block: dict[int, dict[float, Record]] = {}
-    short = [one for one in records if one.kept_rate and not sampled(one, limit.metric)]
+    # The percentile of a trial with many waiting transactions is a lower bound. This is enough if it exceeds the limit.
+    short = [
+        one
+        for one in records
+        if one.kept_rate
+        and not sampled(one, limit.metric)
+        and (few(one, limit.metric) or one.metrics[limit.metric] <= limit.high)
+    ]
     for record in sorted(records, key=lambda one: one.attempt):
         if record in short:
             continue

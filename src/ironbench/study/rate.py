@@ -76,6 +76,12 @@ def starts_at_recorded_times(record: Record) -> bool:
     return described(record).paced
 
 
+def recorded_pace(record: Record) -> float | None:
+    """Returns the pace of operations that start at recorded times, as a multiple of the recorded pace. Returns None for
+    other workloads."""
+    return float(record.choice.options.get("speed", 1)) if starts_at_recorded_times(record) else None
+
+
 def is_share(metric: str) -> bool:
     return base_name(metric).endswith(("_share", "_fraction"))
 

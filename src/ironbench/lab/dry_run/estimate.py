@@ -211,6 +211,9 @@ def time_of(plan: Plan) -> str:
         resting_s = each_s * (len(plan.trials) + plan.confirmations)
         resting = f", and {units.span(resting_s)} of pauses between measurements" if resting_s else ""
         return f"about {span} of {'warm-up and ' if warmed else ''}measuring{resting}"
+    work_s = workloads.get(plan.choice.workload).expected_s(plan.system.engine, plan.choice.options)
+    if work_s is not None and all(trial.cell.load.transactions is None for trial in plan.trials):
+        return f"about {units.span(plan.estimate_s + work_s * len(plan.trials))} of measuring"
     if plan.estimate_s:
         return f"about {span} of warm-up, plus measuring for an unknown time"
     return "duration unknown"

@@ -79,6 +79,11 @@ def stopped_on_error(reason: Strings) -> str:
             "grant the database role the privilege that the statement needs (in the template database, if the "
             "lab uses one), or name another role in `--dsn`"
         )
+    elif "replay" in strings(reason):
+        fix = (
+            "leave out the transactions that contain the statement (`--with except=statement:PATTERN`), or use "
+            "`--on-error continue` (`load.on_error` in a lab) to continue after errors"
+        )
     elif "parameter" in strings(reason):
         fix = (
             "use `--protocol simple`, which substitutes variables into the statement text as pgbench does by "

@@ -176,7 +176,7 @@ class Capture(Workload):
         return super().usual_duration_s(options) if options.get("mode") == "rate" else None
 
     def expected_s(self, engine: str, options: Mapping[str, str]) -> float | None:
-        if not options["file"]:
+        if not options["file"] or options["mode"] == "fast":
             return None
         from ironbench.workloads.capture import tape
 

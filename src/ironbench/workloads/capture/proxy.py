@@ -26,6 +26,7 @@ import msgspec
 from ironbench import engines
 from ironbench.errors import FailureError, InputError, IronbenchError
 from ironbench.model.note import Note, note
+from ironbench.units import memory
 from ironbench.words import counted, grouped
 from ironbench.workloads.capture import logs, making
 from ironbench.workloads.capture.file import PROXY, CaptureFacts, asked, database, is_partial
@@ -71,6 +72,9 @@ def capture(options: ProxyOptions, started: Callable[[str], None], show: Show) -
     partial = options.output + _PARTIAL
     if Path(partial).exists():
         raise InputError(partial, "exists", f"finish this capture: ironbench capture {partial} -o FILE.capture")
+    if (free := shutil.disk_usage(Path(partial).absolute().parent).free) < _RESERVE:
+        cause = f"only {memory(free)} of disk space is free, but a proxy needs at least {memory(_RESERVE)}"
+        raise InputError(options.output, cause, "make room, or write the capture to another file system")
     engine, order = _order(options)
     from ironbench import _core
 
@@ -256,6 +260,9 @@ def finish(
     """
     making.require_new(output)
     if not is_partial(partial):
+        if lost := counts.get("lost", 0):
+            cause = f"the disk is full, so no statement could be stored ({counted(lost, 'statement')} missing)"
+            raise FailureError(output, cause, "make room, and start the capture again")
         raise InputError("capture", "no client sent a statement through the proxy", "let the application connect to it")
     try:
         made = making.made(output, lambda opened: _described(opened, partial, mask, counts, incomplete), partial)

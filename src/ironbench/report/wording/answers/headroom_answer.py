@@ -80,15 +80,17 @@ def exceeded(name: str, blocks: int, rate_tried: float, limit: str, short: int) 
     where = f"In {counted(blocks, 'block')}"
     if short:
         lowest = f"the lowest rate with enough transactions, {rate(rate_tried)}"
-        advice = f"{counted(short, 'trial')} had too few transactions for this percentile, so use a longer duration"
+        few = f"{counted(short, 'trial')} had too few finished transactions for this percentile"
+        advice = f"{few}, so use a longer duration"
         return f"{where}, {name} did not have a {limit} even at {lowest}; {advice}."
     return f"{where}, {name} did not have a {limit} even at the lowest rate, {rate(rate_tried)}: measure lower rates."
 
 
 def short(name: str, trials: int) -> str:
-    """Example with name='A', trials=3: `A: 3 trials had too few transactions for this percentile; use a longer
+    """Example with name='A', trials=3: `A: 3 trials had too few finished transactions for this percentile; use a longer
     duration.`"""
-    return f"{name}: {counted(trials, 'trial')} had too few transactions for this percentile; use a longer duration."
+    few = f"{counted(trials, 'trial')} had too few finished transactions for this percentile"
+    return f"{name}: {few}; use a longer duration."
 
 
 def left_out(names: Sequence[str]) -> str:

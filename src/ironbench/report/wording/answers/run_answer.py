@@ -26,6 +26,11 @@ def nothing_usable() -> str:
     return "No trial is usable."
 
 
+def pace(multiple: float) -> str:
+    """Example with multiple=3.0: `at 3 times the recorded pace`."""
+    return "at the recorded pace" if multiple == 1 else f"at {multiple:g} times the recorded pace"
+
+
 def rates_sustained(sustained: Sequence[float], rates: int) -> str:
     """Example with sustained=[100.0, 200.0, 500.0], rates=5: `sustained 3 of 5 target rates, up to 500/s.`"""
     highest = f", up to {rate(max(sustained))}" if sustained else ""
@@ -110,7 +115,7 @@ def peak(
     *,
     single_maximum: bool = False,
     on_curve: bool = False,
-    recorded_pace: bool = False,
+    recorded_pace: float | None = None,
     score: str = "",
     plateau: tuple[int, int] | None = None,
     limits: Sequence[str] = (),
@@ -139,8 +144,8 @@ def peak(
     elif limits:
         verb = "reaches"
         with_clients = f"{with_clients} within the {'limit' if len(limits) == 1 else 'limits'} {', '.join(limits)}"
-    if recorded_pace:
-        verb, reached = "runs", f"{reached} at the recorded pace"
+    if recorded_pace is not None:
+        verb, reached = "runs", f"{reached} {pace(recorded_pace)}"
     first = f"{score} and " if score else ""
     rest = (
         ""
