@@ -267,7 +267,7 @@ def drive_called(
     plan: bytes, connect: Callable[[int, list[tuple[str, str, bool]]], Any], progress: Progress | None = None
 ) -> DriveResult:
     """Runs one trial like `drive`, but over connections that `connect` opens. See
-    crates/ironbench-python/src/called.rs."""
+    crates/ironbench-python/src/driver.rs."""
 
 @final
 class Sampler:
@@ -649,7 +649,7 @@ def probe_device(text: str, models: bytes, capacity: int | None, load: bytes) ->
     """Computes I/Os per second, bytes per second and latencies of a synthetic load on a device model. Simulated time is
     used, so the call does not wait.
 
-    `load`: JSON as in `crates/ironbench-device/src/replay/probe.rs`. Raises InputError as `normal_device` does.
+    `load`: JSON as in `crates/ironbench-device/src/replay/synthetic_load.rs`. Raises InputError as `normal_device` does.
     Releases the GIL.
     """
 
@@ -658,7 +658,7 @@ def ask_device(
 ) -> tuple[float, float, Histogram]:
     """Like `probe_device`, but for I/Os at the offsets in `places` (little-endian u64), in this order.
 
-    `load`: JSON as in `crates/ironbench-device/src/replay/given.rs`. Raises InputError as `normal_device` does, if an
+    `load`: JSON as in `crates/ironbench-device/src/replay/listed_load.rs`. Raises InputError as `normal_device` does, if an
     offset is not on the device, or if there are too few offsets. Releases the GIL.
     """
 

@@ -14,7 +14,7 @@ use crate::statement::{Control, Obstacle};
 
 /// Maximum number of sessions that are remembered. A log without `log_disconnections` does not show when a session
 /// ends.
-const MOST_SESSIONS: usize = 200_000;
+const MAX_SESSIONS: usize = 200_000;
 /// A step back in time of at least this length is a change of the clock. A shorter step means that processes wrote
 /// their entries out of order.
 const JUMP_US: i64 = 2_000_000;
@@ -189,7 +189,7 @@ impl Sessions {
 
     /// Forgets the half of the sessions that have been idle longest, if there are too many.
     fn make_room(&mut self, handler: &mut impl Handler) {
-        if self.open.len() < MOST_SESSIONS {
+        if self.open.len() < MAX_SESSIONS {
             return;
         }
         let mut times: Vec<i64> = self.open.values().map(|session| session.last_us).collect();

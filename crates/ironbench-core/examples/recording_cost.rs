@@ -17,13 +17,13 @@ fn main() {
         let live = Live::default();
         let window = Window { start: 0, end: RECORDS * STEP_NS };
         let mut recorder = Recorder::new(0, 4, window, true, slices, &live);
-        recorder.cross(0);
+        recorder.pass_time(0);
         let start = Instant::now();
         let mut spread = 1u64;
         for number in 1..RECORDS {
             let now = number * STEP_NS;
             if now >= recorder.boundary() {
-                recorder.cross(now);
+                recorder.pass_time(now);
             }
             // The times vary as in a real trial: half of them are between 60 and 320 µs, and one in a thousand is up to
             // 17 ms. A wider distribution touches more of the histograms' memory, and touching memory is most of the
@@ -32,7 +32,7 @@ fn main() {
             let tail = if spread >> 54 == 0 { spread >> 30 & 0xff_ffff } else { 0 };
             let response = 60_000 + (spread >> 46) + tail;
             let begun = now - response.min(now) / 2;
-            recorder.late(begun, begun + 40);
+            recorder.record_lateness(begun, begun + 40);
             recorder.complete((number & 3) as usize, now - response.min(now), begun, now);
         }
         println!("{:.2}", start.elapsed().as_nanos() as f64 / (RECORDS - 1) as f64);

@@ -22,7 +22,7 @@ const MANY: f64 = 1000.0;
 const NORMAL: f64 = 1e12;
 /// Newton's method ends with a step smaller than this. The remaining error is then about the square of that step.
 const LAST_STEP: f64 = 1e-8;
-const MOST_STEPS: usize = 100;
+const MAX_STEPS: usize = 100;
 /// Largest start of the search for a quantile. Up to this t, no density underflows.
 const FARTHEST_START: f64 = 300.0;
 
@@ -77,7 +77,7 @@ fn reached_within(within: f64, freedom: f64) -> f64 {
 /// Runs Newton's method on ln t and returns t. The search starts at ln t = `start`. `step` returns the step at t.
 fn solved(start: f64, step: impl Fn(f64) -> f64) -> f64 {
     let mut log = start;
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let step = step(log.exp());
         if step.is_nan() {
             break; // t is beyond the largest number

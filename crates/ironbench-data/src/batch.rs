@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dice::Dice;
 use crate::plan::Table;
 use crate::row::Sink;
+use crate::row_rng::RowRng;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -24,7 +24,7 @@ enum Purpose {
 
 const PRODUCT: &[&str] = &["product_id", "price_cents", "revision"];
 const HISTORY: &[&str] = &["line_id", "month", "product_id", "quantity", "price_cents", "amount_cents"];
-const MOST_QUANTITY: i64 = 9;
+const MAX_QUANTITY: i64 = 9;
 
 impl Batch {
     pub fn tables(&self) -> Vec<Table> {
@@ -52,12 +52,12 @@ impl Batch {
     }
 
     fn price(&self, product: u64) -> i64 {
-        Dice::new(self.seed, Purpose::Price as u64, product).between(100, 99_999)
+        RowRng::new(self.seed, Purpose::Price as u64, product).between(100, 99_999)
     }
 
     fn line<S: Sink>(&self, unit: u64, sink: &mut S) {
-        let mut dice = Dice::new(self.seed, Purpose::Line as u64, unit);
-        let (product, quantity) = (dice.below(self.products), dice.between(1, MOST_QUANTITY));
+        let mut rng = RowRng::new(self.seed, Purpose::Line as u64, unit);
+        let (product, quantity) = (rng.below(self.products), rng.between(1, MAX_QUANTITY));
         let price = self.price(product);
         sink.bigint(unit as i64 + 1);
         sink.integer((unit / self.lines_per_month) as i32 + 1);

@@ -1,20 +1,20 @@
 //! Decks of cards. With a deck, the mix of transactions is exact after every round of cards, and not only on average.
 
-use crate::dice::Dice;
+use crate::row_rng::RowRng;
 
 /// A deck from which cards are drawn until none is left. Then all cards are shuffled again.
 #[derive(Debug)]
 pub struct Deck<K> {
     cards: Vec<K>,
     drawn: usize,
-    dice: Dice,
+    rng: RowRng,
 }
 
 impl<K: Copy> Deck<K> {
     /// Creates a deck with this number of cards of each kind.
-    pub fn new(kinds: impl IntoIterator<Item = (K, usize)>, dice: Dice) -> Self {
+    pub fn new(kinds: impl IntoIterator<Item = (K, usize)>, rng: RowRng) -> Self {
         let cards: Vec<K> = kinds.into_iter().flat_map(|(kind, cards)| std::iter::repeat_n(kind, cards)).collect();
-        Self { drawn: cards.len(), cards, dice }
+        Self { drawn: cards.len(), cards, rng }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -32,7 +32,7 @@ impl<K: Copy> Deck<K> {
     /// Shuffles the cards (Fisher–Yates), so that every order is equally likely.
     fn shuffle(&mut self) {
         for last in (1..self.cards.len()).rev() {
-            self.cards.swap(last, self.dice.below(last as u64 + 1) as usize);
+            self.cards.swap(last, self.rng.below(last as u64 + 1) as usize);
         }
         self.drawn = 0;
     }

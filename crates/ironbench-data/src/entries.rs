@@ -24,9 +24,9 @@ const RDN: &str = "uid";
 const LETTERS_AT_ONCE: usize = 12;
 
 /// The random numbers of one entry (SplitMix64, Steele and others 2014).
-struct Draw(u64);
+struct EntryRng(u64);
 
-impl Draw {
+impl EntryRng {
     fn new(number: u64) -> Self {
         Self(number.wrapping_mul(0xbf58_476d_1ce4_e5b9))
     }
@@ -78,7 +78,7 @@ enum Part {
 }
 
 #[derive(Debug)]
-struct Line {
+struct TemplateLine {
     name: String,
     /// Index of the attribute in `Template::slots`. Lines for the same attribute share a slot.
     slot: usize,
@@ -88,7 +88,7 @@ struct Line {
 
 #[derive(Debug)]
 pub struct Template {
-    lines: Vec<Line>,
+    lines: Vec<TemplateLine>,
     /// Names of the attributes.
     slots: Vec<String>,
 }
@@ -129,16 +129,16 @@ impl Template {
 
     /// Appends the attributes to `entry`. For each slot, `values` gets the range of its last value in `entry`.
     fn fill(&self, number: u64, entry: &mut Vec<u8>, values: &mut [Range<usize>]) {
-        let mut draw = Draw::new(number);
+        let mut rng = EntryRng::new(number);
         for line in &self.lines {
-            if line.percent < 100 && draw.below(100) >= line.percent {
+            if line.percent < 100 && rng.below(100) >= line.percent {
                 continue;
             }
             entry.extend_from_slice(line.name.as_bytes());
             entry.extend_from_slice(b": ");
             let start = entry.len();
             for part in &line.parts {
-                part.write(number, &mut draw, values, entry);
+                part.write(number, &mut rng, values, entry);
             }
             values[line.slot] = start..entry.len();
             entry.push(b'\n');
@@ -159,7 +159,7 @@ impl Template {
             self.slots.push(name.to_owned());
             self.slots.len() - 1
         });
-        self.lines.push(Line { name: name.to_owned(), slot, parts, percent });
+        self.lines.push(TemplateLine { name: name.to_owned(), slot, parts, percent });
         Ok(())
     }
 
@@ -195,25 +195,25 @@ impl Template {
 }
 
 impl Part {
-    fn write(&self, number: u64, draw: &mut Draw, values: &[Range<usize>], out: &mut Vec<u8>) {
+    fn write(&self, number: u64, rng: &mut EntryRng, values: &[Range<usize>], out: &mut Vec<u8>) {
         // Writing to a Vec cannot fail.
         let _ = match self {
             Self::Text(text) => out.write_all(text.as_bytes()),
             Self::Number => write!(out, "{number}"),
-            Self::First => out.write_all(draw.one_of(&FIRST)),
-            Self::Last => out.write_all(draw.one_of(&LAST)),
+            Self::First => out.write_all(rng.one_of(&FIRST)),
+            Self::Last => out.write_all(rng.one_of(&LAST)),
             Self::Password => out.write_all(PASSWORD.as_bytes()),
-            Self::Guid => write!(out, "{:016x}{:016x}", draw.below(1 << 63), draw.below(1 << 63)),
-            Self::List(words) => out.write_all(draw.one_of(words)),
-            Self::Telephone => write!(out, "+49 {} {}", draw.below(900) + 100, draw.below(9_000_000) + 1_000_000),
+            Self::Guid => write!(out, "{:016x}{:016x}", rng.below(1 << 63), rng.below(1 << 63)),
+            Self::List(words) => out.write_all(rng.one_of(words)),
+            Self::Telephone => write!(out, "+49 {} {}", rng.below(900) + 100, rng.below(9_000_000) + 1_000_000),
             Self::Digits(width) => {
                 let limit = u32::try_from(*width).ok().and_then(|width| 10u64.checked_pow(width));
-                let drawn = draw.next();
+                let drawn = rng.next();
                 write!(out, "{:0width$}", limit.map_or(drawn, |limit| drawn % limit), width = *width)
             }
-            Self::Numeric(least, count) => write!(out, "{}", least + draw.below(*count)),
+            Self::Numeric(least, count) => write!(out, "{}", least + rng.below(*count)),
             Self::Letters(count) => {
-                draw.letters(*count, out);
+                rng.letters(*count, out);
                 Ok(())
             }
             Self::Value(slot, most) => {
@@ -274,10 +274,10 @@ fn tag(text: &str) -> Result<Part, String> {
 }
 
 /// Maximum number of letters or digits in one value.
-const MOST: u64 = 1 << 20;
+const MAX_RANDOM_CHARACTERS: u64 = 1 << 20;
 
 fn random(given: &str) -> Option<Part> {
-    let count = |text: &str| number(text).filter(|count| *count <= MOST).map(|count| count as usize);
+    let count = |text: &str| number(text).filter(|count| *count <= MAX_RANDOM_CHARACTERS).map(|count| count as usize);
     match *given.split(':').collect::<Vec<_>>() {
         ["telephone"] => Some(Part::Telephone),
         ["alpha", letters] => count(letters).map(Part::Letters),

@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::dice::Dice;
 use crate::plan::Table;
-use crate::row::{Phrase, Sink};
+use crate::row::{Sink, TextBuffer};
+use crate::row_rng::RowRng;
 use crate::words;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -72,13 +72,13 @@ impl Igen {
     }
 
     pub fn emit<S: Sink>(&self, table: &str, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
-        let mut phrase = Phrase::default();
+        let mut buffer = TextBuffer::default();
         for number in units.start + 1..=units.end {
             match table {
                 "igen_order_line" => self.lines(number, sink)?,
                 "igen_order" => self.orders(number, sink)?,
-                "igen_customer" => self.customer(number, &mut phrase, sink)?,
-                "igen_product" => self.product(number, &mut phrase, sink)?,
+                "igen_customer" => self.customer(number, &mut buffer, sink)?,
+                "igen_product" => self.product(number, &mut buffer, sink)?,
                 "igen_stock" => self.stock(number, sink)?,
                 _ => unreachable!("igen-oltp has no table {table}"),
             }
@@ -86,76 +86,76 @@ impl Igen {
         Ok(())
     }
 
-    fn dice(&self, purpose: Purpose, number: u64) -> Dice {
-        Dice::new(self.seed, purpose as u64, number)
+    fn rng(&self, purpose: Purpose, number: u64) -> RowRng {
+        RowRng::new(self.seed, purpose as u64, number)
     }
 
     /// Returns how many orders the customer has.
     fn order_count(&self, customer: u64) -> u64 {
-        1 + self.dice(Purpose::OrderCount, customer).below(self.most_orders)
+        1 + self.rng(Purpose::OrderCount, customer).below(self.most_orders)
     }
 
     fn price_cents(&self, product: u64) -> i64 {
-        self.dice(Purpose::Price, product).between(99, 49_999)
+        self.rng(Purpose::Price, product).between(99, 49_999)
     }
 
     fn order(&self, customer: u64, order_no: u64) -> Order {
-        let mut dice = self.dice(Purpose::Order, customer * self.most_orders + order_no);
-        let lines = 1 + dice.below(self.most_lines);
+        let mut rng = self.rng(Purpose::Order, customer * self.most_orders + order_no);
+        let lines = 1 + rng.below(self.most_lines);
         Order {
-            first_product: 1 + dice.below(self.products - self.most_lines + 1),
+            first_product: 1 + rng.below(self.products - self.most_lines + 1),
             lines,
-            quantity: dice.between(1, 5),
+            quantity: rng.between(1, 5),
             // Each order has its own period of three weeks, so that the orders of a customer are in the order of their
             // numbers.
-            placed_at: (FIRST_DAY + order_no as i64 * 21) * 86_400 + dice.between(0, 20 * 86_400),
+            placed_at: (FIRST_DAY + order_no as i64 * 21) * 86_400 + rng.between(0, 20 * 86_400),
         }
     }
 
-    fn customer<S: Sink>(&self, customer: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
-        let mut dice = self.dice(Purpose::Customer, customer);
+    fn customer<S: Sink>(&self, customer: u64, buffer: &mut TextBuffer, sink: &mut S) -> Result<(), S::Error> {
+        let mut rng = self.rng(Purpose::Customer, customer);
         let region = self.region_ends.partition_point(|&end| end < customer);
-        let (first, last) = (dice.pick(words::FIRST_NAMES), dice.pick(words::LAST_NAMES));
+        let (first, last) = (rng.pick(words::FIRST_NAMES), rng.pick(words::LAST_NAMES));
         sink.integer(customer as i32);
         sink.smallint(region as i16 + 1);
-        sink.text(phrase.of(format_args!("{first} {last}")));
-        sink.text(phrase.of(format_args!("{first}.{last}.{customer}@example.com")));
-        sink.text(phrase.of(format_args!("{} {}", dice.between(1, 999), dice.pick(words::STREETS))));
-        sink.text(dice.pick(words::CITIES[region]));
-        sink.date((FIRST_DAY - dice.between(1, 3650)) as i32);
+        sink.text(buffer.of(format_args!("{first} {last}")));
+        sink.text(buffer.of(format_args!("{first}.{last}.{customer}@example.com")));
+        sink.text(buffer.of(format_args!("{} {}", rng.between(1, 999), rng.pick(words::STREETS))));
+        sink.text(rng.pick(words::CITIES[region]));
+        sink.date((FIRST_DAY - rng.between(1, 3650)) as i32);
         sink.bigint(0);
         sink.end_row()
     }
 
-    fn product<S: Sink>(&self, product: u64, phrase: &mut Phrase, sink: &mut S) -> Result<(), S::Error> {
-        let mut dice = self.dice(Purpose::Product, product);
+    fn product<S: Sink>(&self, product: u64, buffer: &mut TextBuffer, sink: &mut S) -> Result<(), S::Error> {
+        let mut rng = self.rng(Purpose::Product, product);
         let (quality, material, thing) =
-            (dice.pick(words::QUALITIES), dice.pick(words::MATERIALS), dice.pick(words::THINGS));
+            (rng.pick(words::QUALITIES), rng.pick(words::MATERIALS), rng.pick(words::THINGS));
         sink.integer(product as i32);
         // Consecutive products share a category, like products on a shelf.
         sink.integer(((product - 1) * self.categories / self.products) as i32 + 1);
         sink.integer(self.price_cents(product) as i32);
-        sink.text(phrase.of(format_args!("{quality} {material} {thing} {product}")));
-        sink.text(phrase.of(format_args!(
+        sink.text(buffer.of(format_args!("{quality} {material} {thing} {product}")));
+        sink.text(buffer.of(format_args!(
             "A {quality} {thing} made of {material}: {}, {} and {}. Goes well with our {} {} and the {} {}. {} years of warranty.",
-            dice.pick(words::QUALITIES),
-            dice.pick(words::QUALITIES),
-            dice.pick(words::QUALITIES),
-            dice.pick(words::MATERIALS),
-            dice.pick(words::THINGS),
-            dice.pick(words::QUALITIES),
-            dice.pick(words::THINGS),
-            dice.between(1, 9),
+            rng.pick(words::QUALITIES),
+            rng.pick(words::QUALITIES),
+            rng.pick(words::QUALITIES),
+            rng.pick(words::MATERIALS),
+            rng.pick(words::THINGS),
+            rng.pick(words::QUALITIES),
+            rng.pick(words::THINGS),
+            rng.between(1, 9),
         )));
         sink.end_row()
     }
 
     fn stock<S: Sink>(&self, product: u64, sink: &mut S) -> Result<(), S::Error> {
-        let mut dice = self.dice(Purpose::Stock, product);
+        let mut rng = self.rng(Purpose::Stock, product);
         for region in 1..=REGIONS {
             sink.integer(product as i32);
             sink.smallint(region as i16);
-            sink.integer(dice.between(10, 109) as i32);
+            sink.integer(rng.between(10, 109) as i32);
             sink.end_row()?;
         }
         Ok(())

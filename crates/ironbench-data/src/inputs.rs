@@ -18,19 +18,19 @@ use crate::distribution::{Distribution, Kind};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Options {
-    pub draws: Vec<Draw>,
+    pub draws: Vec<Input>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Draw {
+pub struct Input {
     pub variable: String,
-    pub value: Drawn,
+    pub value: InputKind,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Drawn {
+pub enum InputKind {
     /// A number in `low..=high`.
     Number { distribution: Kind, low: i64, high: i64 },
     /// A text with a random digit for each `#`.
@@ -55,19 +55,21 @@ impl Inputs {
     /// # Errors
     /// Input: a range is empty, or the exponent of a distribution is not positive.
     pub fn new(options: Options, part: Part, seed: u64) -> Result<Self> {
-        let source = |Draw { variable, value }| {
+        let source = |Input { variable, value }| {
             let source = match value {
-                Drawn::Number { low, high, .. } if low > high => {
+                InputKind::Number { low, high, .. } if low > high => {
                     return Err(Error::input(format!("variable {variable}"), format!("{low} is above {high}")));
                 }
-                Drawn::Number { distribution: Kind::Zipfian { exponent }, .. }
+                InputKind::Number { distribution: Kind::Zipfian { exponent }, .. }
                     if exponent.is_nan() || exponent <= 0.0 =>
                 {
                     let cause = format!("the exponent of its distribution is {exponent}");
                     return Err(Error::input(format!("variable {variable}"), cause));
                 }
-                Drawn::Number { distribution, low, high } => Source::Number(Distribution::new(distribution, low, high)),
-                Drawn::Digits(pattern) => Source::Digits(pattern),
+                InputKind::Number { distribution, low, high } => {
+                    Source::Number(Distribution::new(distribution, low, high))
+                }
+                InputKind::Digits(pattern) => Source::Digits(pattern),
             };
             Ok((variable, source))
         };
@@ -101,7 +103,7 @@ impl Jobs for Inputs {
 
     fn role<'a>(&'a self, program: &Program, client: usize) -> Box<dyn Role + 'a> {
         let slot = |name| program.symbols.get(name).expect("the variables were checked");
-        Box::new(Drawer {
+        Box::new(InputRole {
             sources: self.sources.iter().map(|(name, source)| (slot(name), source)).collect(),
             random: Random::new(SplitMix64::mixed(self.seed).wrapping_add((self.part.first_client + client) as u64)),
             text: Vec::new(),
@@ -114,14 +116,14 @@ impl Jobs for Inputs {
 }
 
 /// Draws the inputs of one client.
-struct Drawer<'a> {
+struct InputRole<'a> {
     sources: Vec<(Slot, &'a Source)>,
     random: Random,
     text: Vec<u8>,
 }
 
-impl Role for Drawer<'_> {
-    fn line(&self) -> Option<usize> {
+impl Role for InputRole<'_> {
+    fn job_queue(&self) -> Option<usize> {
         None
     }
 

@@ -11,7 +11,7 @@ use crate::row::Sink;
 use crate::sysbench::Sysbench;
 use crate::tpcc::Tpcc;
 use crate::tpch::Tpch;
-use crate::wide::Wide;
+use crate::wide::WideTable;
 use crate::ycsb::Ycsb;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub enum Generator {
     Sysbench(Sysbench),
     Tpcc(Tpcc),
     Tpch(Tpch),
-    Wide(Wide),
+    Wide(WideTable),
     Ycsb(Ycsb),
 }
 

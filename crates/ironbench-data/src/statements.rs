@@ -270,7 +270,7 @@ impl Scanner {
                 },
             }
             self.state = State::Code;
-            self.hand_on(Kind::Client, end);
+            self.flush(Kind::Client, end);
             return true;
         }
     }
@@ -279,7 +279,7 @@ impl Scanner {
         let line_end = self.find(|byte| byte == b'\n').map(|found| found + 1);
         let Some(end) = line_end.or(last.then_some(self.text.len())) else { return false };
         self.state = State::Rows;
-        self.hand_on(Kind::Sql, end);
+        self.flush(Kind::Sql, end);
         true
     }
 
@@ -293,10 +293,10 @@ impl Scanner {
                 let mark = rest[2..end.unwrap_or(rest.len())].iter().all(|&byte| byte == b'\r');
                 if mark && (end.is_some() || last) {
                     if line > self.at {
-                        self.hand_on(Kind::Rows, line);
+                        self.flush(Kind::Rows, line);
                     }
                     self.state = State::Code;
-                    self.hand_on(Kind::RowsEnd, end.map_or(self.text.len(), |end| line + end + 1));
+                    self.flush(Kind::RowsEnd, end.map_or(self.text.len(), |end| line + end + 1));
                     return true;
                 }
             }
@@ -307,7 +307,7 @@ impl Scanner {
         }
         let end = if last { self.text.len() } else { line };
         if end > self.at {
-            self.hand_on(Kind::Rows, end);
+            self.flush(Kind::Rows, end);
         }
         false
     }
@@ -322,7 +322,7 @@ impl Scanner {
         let line = self.line + newlines(begun);
         let left = self.text.len() > self.from;
         if left {
-            self.hand_on(Kind::Sql, self.text.len());
+            self.flush(Kind::Sql, self.text.len());
         }
         if let Some(kind) = open {
             let line = if kind == Kind::OpenText { line } else { self.line };
@@ -331,7 +331,7 @@ impl Scanner {
     }
 
     /// Outputs the text up to `end` as a piece. The next statement begins after it.
-    fn hand_on(&mut self, kind: Kind, end: usize) {
+    fn flush(&mut self, kind: Kind, end: usize) {
         let text = &self.text[self.from..end];
         let lines = newlines(text);
         let begins = self.statement.begins.map_or(text.len(), |begins| begins - self.from);

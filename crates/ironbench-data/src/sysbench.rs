@@ -9,17 +9,17 @@ use std::sync::LazyLock;
 use pgbench_script::Random;
 use serde::{Deserialize, Serialize};
 
-use crate::dice::Dice;
 use crate::distribution::{Distribution, Kind};
 use crate::inputs::write_digits;
 use crate::plan::Table;
 use crate::row::Sink;
+use crate::row_rng::RowRng;
 
 /// Maximum number of tables (`src/ironbench/workloads/sysbench/tables.py`).
-pub const MOST_TABLES: usize = 1000;
+pub const MAX_TABLES: usize = 1000;
 const PREFIX: &str = "sbtest";
 static NAMES: LazyLock<Vec<String>> =
-    LazyLock::new(|| (1..=MOST_TABLES).map(|number| format!("{PREFIX}{number}")).collect());
+    LazyLock::new(|| (1..=MAX_TABLES).map(|number| format!("{PREFIX}{number}")).collect());
 const C: &str = concat!(
     "###########-###########-###########-###########-###########-",
     "###########-###########-###########-###########-###########"
@@ -46,7 +46,7 @@ impl Sysbench {
         let of_k = Distribution::new(Kind::Special, 1, self.table_size as i64);
         let mut text = Vec::new();
         for unit in units {
-            let mut random = Random::new(Dice::new(0, number, unit).nth(0));
+            let mut random = Random::new(RowRng::new(0, number, unit).nth(0));
             sink.integer(unit as i32 + 1);
             sink.integer(of_k.draw(&mut random) as i32);
             for pattern in [C, PAD] {

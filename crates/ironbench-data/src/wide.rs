@@ -8,9 +8,9 @@ use std::ops::Range;
 use ironbench_core::wire::digest::digest;
 use serde::{Deserialize, Serialize};
 
-use crate::dice::{Dice, mix};
 use crate::plan::Table;
 use crate::row::Sink;
+use crate::row_rng::{RowRng, mix};
 
 pub const TABLE: &str = "wide_row";
 const KEYED: &[&str] = &["id", "number", "amount", "moment", "payload"];
@@ -36,7 +36,7 @@ pub enum Keys {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wide {
+pub struct WideTable {
     pub count: u64,
     /// Number of characters in the payload.
     pub width: u64,
@@ -54,13 +54,13 @@ enum Purpose {
 /// Checksums over all rows. `content` is the sum of the digests of all columns except the key, and `keys` is the sum of
 /// the low bits of the keys. The module `src/ironbench/workloads/wide_table.py` computes the same sums in SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Sums {
+pub struct Checksums {
     pub rows: u64,
     pub content: i64,
     pub keys: i64,
 }
 
-impl Wide {
+impl WideTable {
     pub fn columns(&self) -> &'static [&'static str] {
         if self.keys == Keys::Identity { &KEYED[1..] } else { KEYED }
     }
@@ -104,14 +104,14 @@ impl Wide {
     }
 
     /// Computes the checksums, with as many threads as there are processors.
-    pub fn sums(&self) -> Sums {
+    pub fn sums(&self) -> Checksums {
         let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let share = |thread: u64| 1 + self.count * thread / threads..1 + self.count * (thread + 1) / threads;
         std::thread::scope(|scope| {
             let working: Vec<_> = (0..threads).map(|thread| scope.spawn(move || self.sums_of(share(thread)))).collect();
             working.into_iter().map(|one| one.join().expect("adding up does not panic")).fold(
-                Sums { rows: 0, content: 0, keys: 0 },
-                |sum, part| Sums {
+                Checksums { rows: 0, content: 0, keys: 0 },
+                |sum, part| Checksums {
                     rows: sum.rows + part.rows,
                     content: sum.content + part.content,
                     keys: sum.keys + part.keys,
@@ -120,8 +120,8 @@ impl Wide {
         })
     }
 
-    fn sums_of(&self, numbers: Range<u64>) -> Sums {
-        let mut sums = Sums { rows: numbers.end - numbers.start, content: 0, keys: 0 };
+    fn sums_of(&self, numbers: Range<u64>) -> Checksums {
+        let mut sums = Checksums { rows: numbers.end - numbers.start, content: 0, keys: 0 };
         let (mut payload, mut text) = (Vec::new(), Vec::new());
         for number in numbers {
             self.payload(number, &mut payload);
@@ -136,20 +136,20 @@ impl Wide {
     }
 
     fn amount(&self, number: u64) -> i32 {
-        self.dice(Purpose::Amount, number).below(AMOUNTS) as i32
+        self.rng(Purpose::Amount, number).below(AMOUNTS) as i32
     }
 
     fn payload(&self, number: u64, out: &mut Vec<u8>) {
         out.clear();
-        let dice = self.dice(Purpose::Payload, number);
+        let rng = self.rng(Purpose::Payload, number);
         for place in 0..self.width.div_ceil(LETTERS_PER_NUMBER) {
-            out.extend_from_slice(&dice.nth(place).to_le_bytes().map(|byte| LETTERS[usize::from(byte & 63)]));
+            out.extend_from_slice(&rng.nth(place).to_le_bytes().map(|byte| LETTERS[usize::from(byte & 63)]));
         }
         out.truncate(self.width as usize);
     }
 
-    fn dice(&self, purpose: Purpose, number: u64) -> Dice {
-        Dice::new(self.seed, purpose as u64, number)
+    fn rng(&self, purpose: Purpose, number: u64) -> RowRng {
+        RowRng::new(self.seed, purpose as u64, number)
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     use crate::plan::Generator;
     use proptest::prelude::*;
 
-    fn rows(wide: &Wide) -> Vec<Vec<String>> {
+    fn rows(wide: &WideTable) -> Vec<Vec<String>> {
         let mut out = Vec::new();
         crate::write_text(&Generator::Wide(wide.clone()), TABLE, 3, &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -170,8 +170,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn sums_are_those_of_the_rows(count in 0u64..400, width in 1u64..300, seed: u64) {
-            let wide = Wide { count, width, keys: Keys::Random, seed };
-            let mut found = Sums { rows: 0, content: 0, keys: 0 };
+            let wide = WideTable { count, width, keys: Keys::Random, seed };
+            let mut found = Checksums { rows: 0, content: 0, keys: 0 };
             for row in rows(&wide) {
                 let moment = FIRST_MOMENT + row[1].parse::<i64>().unwrap();
                 found.rows += 1;
@@ -183,7 +183,7 @@ mod tests {
 
         #[test]
         fn a_payload_is_as_wide_as_asked_for(width in 1u64..300) {
-            let wide = Wide { count: 3, width, keys: Keys::Number, seed: 1 };
+            let wide = WideTable { count: 3, width, keys: Keys::Number, seed: 1 };
             for (at, row) in rows(&wide).iter().enumerate() {
                 prop_assert_eq!(row[4].len() as u64, width);
                 prop_assert_eq!(&row[0], &(at + 1).to_string());
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn an_engine_that_counts_gets_no_keys_and_random_keys_are_all_different() {
-        let wide = |keys| Wide { count: 5000, width: 10, keys, seed: 4 };
+        let wide = |keys| WideTable { count: 5000, width: 10, keys, seed: 4 };
         assert_eq!(rows(&wide(Keys::Identity))[0][0], "1");
         assert_eq!(wide(Keys::Identity).columns(), &KEYED[1..]);
         let keys: std::collections::BTreeSet<_> = (1..=5000).map(|number| wide(Keys::Random).key(number)).collect();
@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn an_empty_table_has_no_pieces() {
-        let wide = Wide { count: 0, width: 10, keys: Keys::Identity, seed: 0 };
+        let wide = WideTable { count: 0, width: 10, keys: Keys::Identity, seed: 0 };
         assert!(rows(&wide).is_empty());
-        assert_eq!(wide.sums(), Sums { rows: 0, content: 0, keys: 0 });
+        assert_eq!(wide.sums(), Checksums { rows: 0, content: 0, keys: 0 });
     }
 }

@@ -8,11 +8,11 @@
 pub mod array;
 pub mod build;
 pub mod device;
-pub mod figures;
-#[cfg(test)]
-mod laws;
 pub mod live;
 pub mod model;
+#[cfg(test)]
+mod model_properties;
+pub mod parameters;
 pub mod replay;
 #[cfg(test)]
 mod testing;
@@ -20,6 +20,6 @@ pub mod text;
 
 pub use build::{ARRAYS, build};
 pub use device::{Device, Op};
-pub use figures::Models;
-pub use model::Free;
+pub use model::ZeroLatency;
+pub use parameters::Models;
 pub use text::{Expression, parse};

@@ -1,6 +1,6 @@
 //! Models for the tests of this crate. These models have round numbers instead of the figures of a product.
 
-use crate::figures::Models;
+use crate::parameters::Models;
 
 pub fn models() -> Models {
     let json = r#"{

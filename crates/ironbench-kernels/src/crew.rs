@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use ironbench_core::Result;
 use ironbench_core::measure::Histogram;
-use ironbench_core::measure::crew::{Gate, Post, Resident};
+use ironbench_core::measure::threads::{BackgroundThread, Gate, ThreadSettings};
 use serde_json::{Value, json};
 
 use crate::fractal::Fractal;
@@ -83,7 +83,7 @@ pub struct Crew {
     gate: Arc<Gate<Window>>,
     /// Counts the threads whose work is done. This gate is always open.
     worked: Arc<Gate>,
-    threads: Vec<Resident<Window, Counts>>,
+    threads: Vec<BackgroundThread<Window, Counts>>,
 }
 
 /// The result of a trial.
@@ -106,10 +106,11 @@ impl Crew {
         for number in 0..plan.threads {
             let mut work = work(plan, number);
             let cpu = plan.pin.get(number % plan.pin.len().max(1));
-            let post = Post::new(format!("kernel-{number}")).on(cpu.map(std::slice::from_ref).unwrap_or_default());
+            let settings = ThreadSettings::new(format!("kernel-{number}"))
+                .pin_to(cpu.map(std::slice::from_ref).unwrap_or_default());
             let theirs = Arc::clone(&worked);
             let works = move |gate: &Gate<Window>| run(work.as_mut(), warmup, gate, &theirs);
-            threads.push(Resident::start(post, Arc::clone(&gate), works)?);
+            threads.push(BackgroundThread::start(settings, Arc::clone(&gate), works)?);
         }
         Ok(Self { gate, worked, threads })
     }
@@ -131,7 +132,7 @@ impl Crew {
 
     /// Waits for all threads. Returns the first error of a thread, if there is any.
     pub fn join(self) -> Result<Outcome> {
-        let each: Vec<_> = self.threads.into_iter().map(Resident::join).collect();
+        let each: Vec<_> = self.threads.into_iter().map(BackgroundThread::join).collect();
         if let Some(error) = self.gate.error() {
             return Err(error);
         }
@@ -178,7 +179,7 @@ fn run(work: &mut dyn Work, warmup: Duration, gate: &Gate<Window>, worked: &Gate
     while !over() {
         work.unit(&over)?;
     }
-    if let Some((start, deadline)) = gate.pass() {
+    if let Some((start, deadline)) = gate.wait_for_start() {
         let over = || stopped() || Instant::now() >= deadline;
         while !over() {
             let began = Instant::now();
@@ -187,7 +188,7 @@ fn run(work: &mut dyn Work, warmup: Duration, gate: &Gate<Window>, worked: &Gate
         }
     }
     // The checks after this point do not count as time of the trial.
-    worked.pass();
+    worked.wait_for_start();
     counts.report = work.report();
     Ok(counts)
 }
@@ -281,7 +282,7 @@ mod tests {
         }
 
         fn report(&mut self) -> Value {
-            self.0.pass();
+            self.0.wait_for_start();
             Value::Null
         }
     }

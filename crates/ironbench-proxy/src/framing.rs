@@ -116,10 +116,10 @@ mod tests {
 
     use super::*;
 
-    const MOST: usize = 20;
+    const MAX_KEPT: usize = 20;
 
     fn most(tag: u8) -> usize {
-        if tag == b'D' { 0 } else { MOST }
+        if tag == b'D' { 0 } else { MAX_KEPT }
     }
 
     fn encoded(messages: &[(u8, Vec<u8>)]) -> Vec<u8> {
@@ -150,7 +150,7 @@ mod tests {
                 let size = sizes[turn % sizes.len()].min(stream.len() - at);
                 let each = |message: Message| found.push((message.tag, message.body.to_vec(), message.is_cut));
                 framer.feed(&stream[at..at + size], most, each).unwrap();
-                prop_assert!(framer.body.len() <= MOST);
+                prop_assert!(framer.body.len() <= MAX_KEPT);
                 (at, turn) = (at + size, turn + 1);
             }
             prop_assert_eq!(found, expected);
@@ -177,6 +177,6 @@ mod tests {
         for _ in 0..1000 {
             framer.feed(&[7; 4096], most, |_| panic!("the message has not ended")).unwrap();
         }
-        assert_eq!(framer.body.len(), MOST);
+        assert_eq!(framer.body.len(), MAX_KEPT);
     }
 }

@@ -18,8 +18,8 @@ use crate::socket::Socket;
 /// Maximum number of bytes read at a time from one connection.
 const PIECE_BYTES: usize = 64 << 10;
 /// Number of pieces that are read from one connection before other connections are served.
-const MOST_PIECES: usize = 4;
-const MOST_EVENTS: usize = 256;
+const MAX_PIECES: usize = 4;
+const MAX_EVENTS: usize = 256;
 
 /// Numbers of the two sides of a connection. The number of a side is also the number of the direction that begins
 /// there.
@@ -127,7 +127,7 @@ impl Lane {
 
     /// Passes on bytes until the proxy is stopped.
     pub fn run(mut self) -> Result<()> {
-        let mut events = Vec::with_capacity(MOST_EVENTS);
+        let mut events = Vec::with_capacity(MAX_EVENTS);
         while !self.shared.is_stopped() {
             events.clear();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None) {
@@ -279,7 +279,7 @@ impl Pair {
                     pieces += 1;
                     // After a short piece, no more bytes are waiting. This does not apply to TLS. There is no event for
                     // bytes inside a TLS session, so all of them are read.
-                    if !self.sides[side].is_tls() && (count < buffer.len() || pieces >= MOST_PIECES) {
+                    if !self.sides[side].is_tls() && (count < buffer.len() || pieces >= MAX_PIECES) {
                         return Ok(());
                     }
                 }

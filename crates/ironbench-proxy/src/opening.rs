@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ironbench_capture::observed::Names;
-use ironbench_core::wire::{Opened, Stream};
+use ironbench_core::wire::{Stream, UnauthenticatedConnection};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -58,7 +58,7 @@ pub struct PostgresOpening {
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Whether clients connect over a Unix socket. Only ironbench's own user may use the socket.
     pub is_unix: bool,
-    pub connect: Box<dyn Fn() -> ironbench_core::Result<Opened<()>> + Send + Sync>,
+    pub connect: Box<dyn Fn() -> ironbench_core::Result<UnauthenticatedConnection<()>> + Send + Sync>,
 }
 
 /// A connection whose bytes can be passed on.
@@ -105,7 +105,7 @@ impl PostgresOpening {
             Ok(server) => server,
             Err(error) => return client.refuse("08001", &format!("the proxy cannot connect: {error}")),
         };
-        let Opened { stream, carries_passwords, is_unix, .. } = server;
+        let UnauthenticatedConnection { stream, carries_passwords, is_unix, .. } = server;
         let mut server = Server { stream, deadline };
         server.write_all(&startup)?;
         if startup[4..8] == CANCEL_REQUEST.to_be_bytes() {

@@ -31,7 +31,7 @@ use crate::queue::Queue;
 /// Maximum number of connections that wait to be accepted. The kernel limits the number further (listen(2)).
 const BACKLOG: i32 = 4096;
 /// Maximum number of connections that start at the same time.
-const MOST_OPENING: usize = 256;
+const MAX_OPENING: usize = 256;
 /// Memory for statements that are not stored yet.
 const QUEUE_BYTES: usize = 128 << 20;
 /// Interval at which the accepting thread checks whether it must end.
@@ -321,7 +321,7 @@ fn accept(shared: &Arc<Shared>, listener: &Listener) -> Result<()> {
     };
     let tick = TICK.try_into().expect("a tick is a valid time");
     while !shared.is_stopped() {
-        if shared.starting.load(Relaxed) >= MOST_OPENING {
+        if shared.starting.load(Relaxed) >= MAX_OPENING {
             thread::sleep(PAUSE);
             continue;
         }

@@ -3,12 +3,12 @@
 use ironbench_core::wire::{Session, postgres::Postgres};
 use pyo3::{prelude::*, types::PyTuple};
 
-use crate::session::Shared;
+use crate::session::SharedSession;
 
 /// A blocking session of a PostgreSQL server.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Connection {
-    session: Shared<Postgres>,
+    session: SharedSession<Postgres>,
     #[pyo3(get)]
     backend_pid: i32,
     #[pyo3(get)]
@@ -20,8 +20,8 @@ impl Connection {
     #[new]
     #[pyo3(signature = (connection, silence_s = None))]
     fn new(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
-        let session = Shared::<Postgres>::open(py, connection, silence_s)?;
-        let seen = session.look(py, |open| (open.backend_pid(), open.is_tls()));
+        let session = SharedSession::<Postgres>::open(py, connection, silence_s)?;
+        let seen = session.inspect(py, |open| (open.backend_pid(), open.is_tls()));
         let (backend_pid, tls) = seen.expect("opened just now");
         Ok(Self { session, backend_pid, tls })
     }
@@ -50,14 +50,14 @@ impl Connection {
     }
 
     fn parameter(&self, py: Python<'_>, name: &str) -> Option<String> {
-        self.session.look(py, |open| open.parameter(name).map(str::to_owned)).flatten()
+        self.session.inspect(py, |open| open.parameter(name).map(str::to_owned)).flatten()
     }
 
     /// Returns the number of transactions that the server has committed on this connection. Returns 0 if the connection
     /// is closed.
     #[getter]
     fn commits(&self, py: Python<'_>) -> u64 {
-        self.session.look(py, Session::commits).unwrap_or(0)
+        self.session.inspect(py, Session::commits).unwrap_or(0)
     }
 
     fn close(&self, py: Python<'_>) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ironbench_core::Error;
 use ironbench_data::entries::Template;
 use ironbench_data::tpch::arrow::{self, FFI_ArrowArrayStream};
-use ironbench_data::wide::Wide;
+use ironbench_data::wide::WideTable;
 use ironbench_data::{Generator, LoadPlan, Progress, Units};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
@@ -129,7 +129,7 @@ pub fn write_rows(py: Python<'_>, generator: &[u8], table: &str, threads: usize,
 /// checksum of its keys.
 #[pyfunction]
 pub fn wide_sums(py: Python<'_>, wide: &[u8]) -> PyResult<(u64, i64, i64)> {
-    let wide: Wide = serde_json::from_slice(wide).map_err(unreadable("table"))?;
+    let wide: WideTable = serde_json::from_slice(wide).map_err(unreadable("table"))?;
     let sums = py.detach(|| wide.sums());
     Ok((sums.rows, sums.content, sums.keys))
 }

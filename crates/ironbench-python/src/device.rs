@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use ironbench_core::Error;
-use ironbench_device::replay::{Given, Measured, Probe, Replayed, Served, Trace, given, probe, replay};
+use ironbench_device::replay::{
+    ListedLoad, LoadResult, Replayed, Served, SyntheticLoad, Trace, replay, run_listed, run_synthetic,
+};
 use ironbench_device::{Device, Models, build, parse};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::door::leave;
 use crate::errors::raise;
+use crate::gil::release;
 use crate::histogram::Histogram;
 
 /// Seed of the model on which a trace is replayed.
@@ -37,10 +39,10 @@ pub fn probe_device(
     capacity: Option<u64>,
     load: &[u8],
 ) -> PyResult<(f64, f64, Histogram)> {
-    let load: Probe = serde_json::from_slice(load)
+    let load: SyntheticLoad = serde_json::from_slice(load)
         .map_err(|error| raise(Error::input("probe", format!("cannot be read: {error}"))))?;
     let mut device = built(text, models, capacity, load.seed).map_err(raise)?;
-    Ok(told(py.detach(|| probe(&mut *device, &load))))
+    Ok(figures(py.detach(|| run_synthetic(&mut *device, &load))))
 }
 
 #[pyfunction]
@@ -52,7 +54,7 @@ pub fn ask_device(
     load: &[u8],
     places: &[u8],
 ) -> PyResult<(f64, f64, Histogram)> {
-    let load: Given = serde_json::from_slice(load)
+    let load: ListedLoad = serde_json::from_slice(load)
         .map_err(|error| raise(Error::input("I/Os", format!("cannot be read: {error}"))))?;
     let (places, rest) = places.as_chunks::<8>();
     if !rest.is_empty() {
@@ -60,10 +62,10 @@ pub fn ask_device(
     }
     let places: Vec<u64> = places.iter().map(|place| u64::from_le_bytes(*place)).collect();
     let mut device = built(text, models, capacity, load.seed).map_err(raise)?;
-    py.detach(|| given(&mut *device, &load, &places)).map(told).map_err(raise)
+    py.detach(|| run_listed(&mut *device, &load, &places)).map(figures).map_err(raise)
 }
 
-fn told(measured: Measured) -> (f64, f64, Histogram) {
+fn figures(measured: LoadResult) -> (f64, f64, Histogram) {
     (measured.iops(), measured.rate(), measured.latency.into())
 }
 
@@ -77,7 +79,7 @@ pub fn replay_trace<'py>(
 ) -> PyResult<(Bound<'py, PyBytes>, BTreeMap<String, Histogram>)> {
     let mut device = built(text, models, capacity, SEED).map_err(raise)?;
     let (time, op, offset, length, completed) = columns;
-    let replayed = leave(py, |go_on| {
+    let replayed = release(py, |go_on| {
         let trace = Trace::from_bytes(time, op, offset, length, completed)?;
         replay(&trace, &mut *device, go_on)
     })?;

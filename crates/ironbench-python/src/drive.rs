@@ -10,7 +10,7 @@ use ironbench_core::drive::ldap::Replay;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
 use ironbench_core::drive::turns::Turned;
-use ironbench_core::drive::{self as core, Bystander, Capture, Control, merge};
+use ironbench_core::drive::{self as core, Capture, Control, ProbeClient, merge};
 use ironbench_core::measure::clock;
 use ironbench_core::measure::seconds::Second;
 use ironbench_data::brokerage::roles::{self, Roles};
@@ -23,42 +23,42 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 
-use crate::door;
 use crate::errors::raise;
+use crate::gil;
 use crate::histogram::Histogram;
 
 /// Result of a turn. The result consists of the number of successful transactions, the number of failed transactions,
 /// and three times in seconds: those of the transactions, of the start-up and of draining.
-type Rested = (u64, u64, f64, f64, f64);
+type TurnResult = (u64, u64, f64, f64, f64);
 
 /// Progress of a running `drive`, which other threads can read.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct Progress {
     control: Arc<Control>,
     /// State of a drive that runs in another process, or None for a drive in this process.
-    shown: Mutex<Option<Shown>>,
+    remote: Mutex<Option<RemoteState>>,
 }
 
 #[derive(Clone)]
-struct Shown {
+struct RemoteState {
     phase: String,
     elapsed_s: f64,
     transactions: u64,
     errors: u64,
-    seconds: Vec<Passed>,
+    seconds: Vec<SecondRow>,
 }
 
 /// A second of the window that is complete. This tuple contains a width, the numbers of successful and failed
 /// transactions, and the mean and standard deviation of the response time.
-type Passed = (f64, u64, u64, f64, f64);
+type SecondRow = (f64, u64, u64, f64, f64);
 
 impl Progress {
     pub fn control(&self) -> Arc<Control> {
         Arc::clone(&self.control)
     }
 
-    fn shown(&self) -> MutexGuard<'_, Option<Shown>> {
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    fn remote(&self) -> MutexGuard<'_, Option<RemoteState>> {
+        self.remote.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -66,7 +66,7 @@ impl Progress {
 impl Progress {
     #[new]
     fn new() -> Self {
-        Self { control: Arc::new(Control::new()), shown: Mutex::new(None) }
+        Self { control: Arc::new(Control::new()), remote: Mutex::new(None) }
     }
 
     /// Stops the trial within a second. The trial's result is marked as `cut_short`.
@@ -102,9 +102,9 @@ impl Progress {
     /// The first is the time that all clients spent on these transactions and on the think time after them. The second
     /// is the time before the slice. The third is the time from the slice's end until the last client rested. Returns
     /// None if the drive is over.
-    fn rested(&self, py: Python<'_>) -> PyResult<Option<Rested>> {
+    fn rested(&self, py: Python<'_>) -> PyResult<Option<TurnResult>> {
         let turns = &self.control.turns;
-        let turned = door::leave(py, |poll| Ok(turns.rested(poll)))?;
+        let turned = gil::release(py, |poll| Ok(turns.rested(poll)))?;
         let seconds = clock::to_seconds;
         Ok(turned.map(|Turned { transactions, failed, busy_ns, start_up_ns, drain_ns, .. }| {
             (transactions, failed, seconds(busy_ns), seconds(start_up_ns), seconds(drain_ns))
@@ -128,18 +128,18 @@ impl Progress {
     }
 
     /// Shows the state of a drive that runs in another process.
-    fn show(&self, phase: String, elapsed_s: f64, transactions: u64, errors: u64, mut seconds: Vec<Passed>) {
-        let mut shown = self.shown();
-        if let Some(before) = shown.take() {
+    fn show(&self, phase: String, elapsed_s: f64, transactions: u64, errors: u64, mut seconds: Vec<SecondRow>) {
+        let mut remote = self.remote();
+        if let Some(before) = remote.take() {
             seconds.splice(0..0, before.seconds);
         }
-        *shown = Some(Shown { phase, elapsed_s, transactions, errors, seconds });
+        *remote = Some(RemoteState { phase, elapsed_s, transactions, errors, seconds });
     }
 
     /// Returns the complete seconds of the window, starting with number `after`.
-    fn seconds(&self, after: usize) -> Vec<Passed> {
-        if let Some(shown) = &*self.shown() {
-            return shown.seconds.get(after..).unwrap_or_default().to_vec();
+    fn seconds(&self, after: usize) -> Vec<SecondRow> {
+        if let Some(remote) = &*self.remote() {
+            return remote.seconds.get(after..).unwrap_or_default().to_vec();
         }
         let passed = |s: Second| (s.width_s, s.transactions, s.failed, s.mean_s, s.stdev_s);
         self.control.seconds(after).into_iter().map(passed).collect()
@@ -147,24 +147,24 @@ impl Progress {
 
     #[getter]
     fn phase(&self) -> String {
-        self.shown().as_ref().map_or_else(|| self.control.phase().name().to_owned(), |shown| shown.phase.clone())
+        self.remote().as_ref().map_or_else(|| self.control.phase().name().to_owned(), |remote| remote.phase.clone())
     }
 
     #[getter]
     fn elapsed_s(&self) -> f64 {
-        self.shown().as_ref().map_or_else(|| self.control.elapsed_s(), |shown| shown.elapsed_s)
+        self.remote().as_ref().map_or_else(|| self.control.elapsed_s(), |remote| remote.elapsed_s)
     }
 
     #[getter]
     fn transactions(&self) -> u64 {
         let live = &self.control.live.transactions;
-        self.shown().as_ref().map_or_else(|| live.load(Relaxed), |shown| shown.transactions)
+        self.remote().as_ref().map_or_else(|| live.load(Relaxed), |remote| remote.transactions)
     }
 
     #[getter]
     fn errors(&self) -> u64 {
         let live = &self.control.live.failed;
-        self.shown().as_ref().map_or_else(|| live.load(Relaxed), |shown| shown.errors)
+        self.remote().as_ref().map_or_else(|| live.load(Relaxed), |remote| remote.errors)
     }
 }
 
@@ -249,7 +249,7 @@ pub fn plan_of(json: &[u8]) -> PyResult<Plan> {
 pub fn drive(py: Python<'_>, plan: &[u8], progress: Option<&Bound<'_, Progress>>) -> PyResult<DriveResult> {
     let plan = plan_of(plan)?;
     let control = progress.map_or_else(|| Arc::new(Control::new()), |progress| progress.get().control());
-    door::leave(py, |poll| driven(&plan, &control, poll)).map(DriveResult)
+    gil::release(py, |poll| run_plan(&plan, &control, poll)).map(DriveResult)
 }
 
 /// Returns the variables that scripts may use without defining them, if this kind of source provides the jobs.
@@ -273,7 +273,8 @@ pub fn operation_complaints(operations: Vec<String>) -> Vec<String> {
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum Work {
     Populate(Populate),
-    Bystander(Bystander),
+    #[serde(rename = "bystander")]
+    ProbeClient(ProbeClient),
     Replay(Replay),
     Capture(Capture),
 }
@@ -282,7 +283,7 @@ enum Work {
 /// weights.
 #[derive(Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-enum Chooser {
+enum JobSource {
     Brokerage(Box<roles::Options>),
     Inputs(inputs::Options),
     Tpcc(terminals::Options),
@@ -293,23 +294,23 @@ enum Chooser {
 pub fn jobs_of(plan: &Plan) -> ironbench_core::Result<Option<Box<dyn Jobs>>> {
     let Some(jobs) = &plan.jobs else { return Ok(None) };
     let unreadable = |error: serde_json::Error| Error::input("jobs of the drive plan", error.to_string());
-    let jobs: Box<dyn Jobs> = match Chooser::deserialize(jobs).map_err(unreadable)? {
-        Chooser::Brokerage(options) => Box::new(Roles::new(*options, plan.clients, plan.its_part(), plan.seed)?),
-        Chooser::Inputs(options) => Box::new(Inputs::new(options, plan.its_part(), plan.seed)?),
-        Chooser::Tpcc(options) => Box::new(Terminals::new(options, plan.clients, plan.its_part(), plan.seed)?),
-        Chooser::Ycsb(options) => Box::new(ycsb::Operations::new(options, plan.its_part(), plan.seed)?),
+    let jobs: Box<dyn Jobs> = match JobSource::deserialize(jobs).map_err(unreadable)? {
+        JobSource::Brokerage(options) => Box::new(Roles::new(*options, plan.clients, plan.part_or_whole(), plan.seed)?),
+        JobSource::Inputs(options) => Box::new(Inputs::new(options, plan.part_or_whole(), plan.seed)?),
+        JobSource::Tpcc(options) => Box::new(Terminals::new(options, plan.clients, plan.part_or_whole(), plan.seed)?),
+        JobSource::Ycsb(options) => Box::new(ycsb::Operations::new(options, plan.part_or_whole(), plan.seed)?),
     };
     Ok(Some(jobs))
 }
 
-fn driven(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> ironbench_core::Result<Outcome> {
+fn run_plan(plan: &Plan, control: &Control, poll: &mut dyn FnMut() -> bool) -> ironbench_core::Result<Outcome> {
     let Some(work) = &plan.work else {
         return core::drive(plan, jobs_of(plan)?.as_deref(), control, poll);
     };
     let unreadable = |error: serde_json::Error| Error::input("work of the drive plan", error.to_string());
     match Work::deserialize(work).map_err(unreadable)? {
         Work::Populate(populate) => populate.drive(plan, control, poll),
-        Work::Bystander(bystander) => bystander.drive(plan, control, poll),
+        Work::ProbeClient(client) => client.drive(plan, control, poll),
         Work::Replay(replay) => replay.drive(plan, control, poll),
         Work::Capture(capture) => capture.drive(plan, control, poll),
     }

@@ -21,11 +21,11 @@ impl Kernels {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `came` without the GIL. `came` waits for at most `timeout_s`. Returns its result, or true if the threads
-    /// have already been joined.
-    fn wait(&self, py: Python<'_>, timeout_s: f64, came: fn(&Watch, Duration) -> bool) -> bool {
+    /// Calls `wait_for` without the GIL. `wait_for` waits for at most `timeout_s`. Returns its result, or true if the
+    /// threads have already been joined.
+    fn wait(&self, py: Python<'_>, timeout_s: f64, wait_for: fn(&Watch, Duration) -> bool) -> bool {
         let Some(watch) = self.crew().as_ref().map(Crew::watch) else { return true };
-        py.detach(|| came(&watch, Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0))))
+        py.detach(|| wait_for(&watch, Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0))))
     }
 }
 

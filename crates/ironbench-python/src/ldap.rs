@@ -3,12 +3,12 @@
 use ironbench_core::wire::{Session, ldap::Ldap};
 use pyo3::{prelude::*, types::PyTuple};
 
-use crate::session::Shared;
+use crate::session::SharedSession;
 
 /// A blocking session of a directory server.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct LdapConnection {
-    session: Shared<Ldap>,
+    session: SharedSession<Ldap>,
     #[pyo3(get)]
     tls: bool,
 }
@@ -18,8 +18,8 @@ impl LdapConnection {
     #[new]
     #[pyo3(signature = (connection, silence_s = None))]
     fn new(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
-        let session = Shared::<Ldap>::open(py, connection, silence_s)?;
-        let tls = session.look(py, Session::is_tls).expect("opened just now");
+        let session = SharedSession::<Ldap>::open(py, connection, silence_s)?;
+        let tls = session.inspect(py, Session::is_tls).expect("opened just now");
         Ok(Self { session, tls })
     }
 

@@ -2,14 +2,14 @@
 
 use pyo3::prelude::*;
 
-mod called;
 mod capture;
 mod connection;
 mod data;
 mod device;
-mod door;
 mod drive;
+mod driver;
 mod errors;
+mod gil;
 mod histogram;
 mod kernels;
 mod ldap;
@@ -32,8 +32,6 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use crate::called::drive_called;
-    #[pymodule_export]
     use crate::capture::{LogRows, write_tape};
     #[pymodule_export]
     use crate::connection::Connection;
@@ -43,6 +41,8 @@ mod _core {
     use crate::device::{ask_device, device_capacity, normal_device, probe_device, replay_trace};
     #[pymodule_export]
     use crate::drive::{DriveResult, Progress, drive, job_variables, operation_complaints};
+    #[pymodule_export]
+    use crate::driver::drive_called;
     #[pymodule_export]
     use crate::histogram::{Histogram, read_hlog, write_hlog};
     #[pymodule_export]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ironbench_core::Error;
-use ironbench_device::live::{Cut, Live, Spec};
+use ironbench_device::live::{DeviceSpec, MountedDevice, PowerCut};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -11,14 +11,14 @@ use crate::errors::raise;
 
 /// The mounted files of an emulated device, as `ironbench_device::live` describes.
 #[pyclass(module = "ironbench._core", frozen)]
-pub struct LiveDevice(Live);
+pub struct LiveDevice(MountedDevice);
 
 #[pymethods]
 impl LiveDevice {
     /// Mounts the device that `spec` (JSON) describes.
     #[new]
     fn new(py: Python<'_>, spec: &[u8], directory: PathBuf) -> PyResult<Self> {
-        py.detach(|| Live::mount(&Spec::read(spec)?, &directory)).map(Self).map_err(raise)
+        py.detach(|| MountedDevice::mount(&DeviceSpec::read(spec)?, &directory)).map(Self).map_err(raise)
     }
 
     fn calibrate<'py>(&self, py: Python<'py>, block_device: &str, length: u64) -> PyResult<Bound<'py, PyBytes>> {
@@ -33,7 +33,7 @@ impl LiveDevice {
     }
 
     fn hurry(&self, py: Python<'_>) {
-        py.detach(|| self.0.hurry());
+        py.detach(|| self.0.stop_pacing());
     }
 
     fn counters<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -41,9 +41,9 @@ impl LiveDevice {
     }
 
     fn cut(&self, py: Python<'_>, how: &str, seed: u64) -> PyResult<usize> {
-        let how: Cut = serde_json::from_value(how.into())
+        let how: PowerCut = serde_json::from_value(how.into())
             .map_err(|error| raise(Error::input(format!("power cut {how}"), error.to_string())))?;
-        py.detach(|| self.0.cut(how, seed)).map_err(raise)
+        py.detach(|| self.0.cut_power(how, seed)).map_err(raise)
     }
 
     fn end_trace(&self, py: Python<'_>) -> PyResult<()> {
@@ -51,7 +51,7 @@ impl LiveDevice {
     }
 
     fn revive(&self) {
-        self.0.revive();
+        self.0.restore_power();
     }
 
     fn unmount(&self, py: Python<'_>) -> PyResult<()> {

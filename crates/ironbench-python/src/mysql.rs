@@ -3,12 +3,12 @@
 use ironbench_core::wire::mysql::Mysql;
 use pyo3::{prelude::*, types::PyTuple};
 
-use crate::session::Shared;
+use crate::session::SharedSession;
 
 /// A blocking session of a MySQL or MariaDB server.
 #[pyclass(module = "ironbench._core", frozen)]
 pub struct MysqlConnection {
-    session: Shared<Mysql>,
+    session: SharedSession<Mysql>,
     #[pyo3(get)]
     connection_id: u32,
     #[pyo3(get)]
@@ -20,8 +20,8 @@ impl MysqlConnection {
     #[new]
     #[pyo3(signature = (connection, silence_s = None))]
     fn new(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
-        let session = Shared::<Mysql>::open(py, connection, silence_s)?;
-        let seen = session.look(py, |open| (open.connection_id(), open.is_tls()));
+        let session = SharedSession::<Mysql>::open(py, connection, silence_s)?;
+        let seen = session.inspect(py, |open| (open.connection_id(), open.is_tls()));
         let (connection_id, tls) = seen.expect("opened just now");
         Ok(Self { session, connection_id, tls })
     }
@@ -60,7 +60,7 @@ impl MysqlConnection {
 
     /// Returns a parameter from the server's greeting, such as `server_version`.
     fn parameter(&self, py: Python<'_>, name: &str) -> Option<String> {
-        let version = self.session.look(py, |open| open.version().to_owned());
+        let version = self.session.inspect(py, |open| open.version().to_owned());
         version.filter(|_| name == "server_version")
     }
 

@@ -16,7 +16,7 @@ impl Relay {
     /// Starts the relay that `order` (JSON) describes.
     #[new]
     fn new(py: Python<'_>, order: &[u8]) -> PyResult<Self> {
-        let order: relay::Order = serde_json::from_slice(order)
+        let order: relay::RelayConfig = serde_json::from_slice(order)
             .map_err(|error| raise(Error::input("order of the latency relay", error.to_string())))?;
         py.detach(|| relay::Relay::start(&order)).map(Self).map_err(raise)
     }

@@ -14,15 +14,15 @@ use crate::errors::raise;
 /// 1970-01-01 as a number for `date.fromordinal`.
 const EPOCH: i64 = 719_163;
 
-/// Passes the rows of the units to `insert`, which is called with the names of the columns and a list of at most `most`
-/// rows.
+/// Passes the rows of the units to `insert`, which is called with the names of the columns and a list of at most
+/// `max_rows` rows.
 #[pyfunction]
 pub fn hand_rows(
     py: Python<'_>,
     generator: &[u8],
     table: &str,
     units: (u64, u64),
-    most: usize,
+    max_rows: usize,
     insert: Bound<'_, PyAny>,
     progress: &LoadProgress,
 ) -> PyResult<()> {
@@ -31,12 +31,12 @@ pub fn hand_rows(
     let Some(known) = tables.iter().find(|known| known.name == table) else {
         return Err(raise(Error::input(table, "no such table in this workload")));
     };
-    let mut hand = Hand {
-        most,
+    let mut batcher = RowBatcher {
+        max_rows,
         columns: known.columns.iter().map(|name| (*name).to_owned()).collect(),
         insert,
         progress,
-        rows: Vec::with_capacity(most),
+        rows: Vec::with_capacity(max_rows),
         row: Vec::new(),
         bytes: 0,
         error: None,
@@ -45,12 +45,12 @@ pub fn hand_rows(
         timestamp: py.import("datetime")?.getattr("datetime")?.getattr("fromisoformat")?,
         dates: HashMap::new(),
     };
-    generator.emit(table, units.0..units.1, &mut hand)?;
-    hand.finish()
+    generator.emit(table, units.0..units.1, &mut batcher)?;
+    batcher.finish()
 }
 
-struct Hand<'py, 'p> {
-    most: usize,
+struct RowBatcher<'py, 'p> {
+    max_rows: usize,
     columns: Vec<String>,
     insert: Bound<'py, PyAny>,
     progress: &'p LoadProgress,
@@ -66,7 +66,7 @@ struct Hand<'py, 'p> {
     dates: HashMap<i32, Bound<'py, PyAny>>,
 }
 
-impl<'py> Hand<'py, '_> {
+impl<'py> RowBatcher<'py, '_> {
     fn add(&mut self, value: PyResult<Bound<'py, PyAny>>, bytes: u64) {
         self.bytes += bytes + 1;
         match value {
@@ -96,7 +96,7 @@ impl<'py> Hand<'py, '_> {
     }
 }
 
-impl Sink for Hand<'_, '_> {
+impl Sink for RowBatcher<'_, '_> {
     type Error = PyErr;
 
     fn smallint(&mut self, value: i16) {
@@ -153,6 +153,6 @@ impl Sink for Hand<'_, '_> {
             return Err(error);
         }
         self.rows.push(PyTuple::new(self.insert.py(), self.row.drain(..))?);
-        if self.rows.len() >= self.most { self.finish() } else { Ok(()) }
+        if self.rows.len() >= self.max_rows { self.finish() } else { Ok(()) }
     }
 }

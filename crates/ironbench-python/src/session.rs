@@ -11,11 +11,11 @@ use serde::de::DeserializeOwned;
 use crate::errors::raise;
 
 /// A session that runs one statement at a time. If several threads use it, they wait for each other.
-pub struct Shared<P: SessionProtocol> {
+pub struct SharedSession<P: SessionProtocol> {
     state: Mutex<State<P>>,
     cancel: Option<Cancel<P>>,
     /// The exception that Python's signal handler raised while a statement ran (Ctrl-C).
-    signalled: Signalled,
+    signal_error: SignalError,
 }
 
 struct State<P: SessionProtocol> {
@@ -24,27 +24,27 @@ struct State<P: SessionProtocol> {
     changes: u64,
 }
 
-type Signalled = Arc<Mutex<Option<PyErr>>>;
+type SignalError = Arc<Mutex<Option<PyErr>>>;
 
 /// Parses connection settings from JSON. An error contains only its position. The original message may contain the
 /// value, which may be the password.
-fn described<C: DeserializeOwned>(connection: &[u8]) -> PyResult<C> {
+fn parse_settings<C: DeserializeOwned>(connection: &[u8]) -> PyResult<C> {
     serde_json::from_slice(connection).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());
         raise(Error::input("connection", format!("its description cannot be read ({place})")))
     })
 }
 
-impl<P: SessionProtocol> Shared<P>
+impl<P: SessionProtocol> SharedSession<P>
 where
     P::Settings: DeserializeOwned,
 {
     /// Connects. The session checks for Ctrl-C while it waits for the server. If the server sends nothing for
     /// `silence_s` seconds, and does not answer a new connection either, the statement fails.
     pub fn open(py: Python<'_>, connection: &[u8], silence_s: Option<f64>) -> PyResult<Self> {
-        let connection = described(connection)?;
-        let signalled = Signalled::default();
-        let raised = signalled.clone();
+        let connection = parse_settings(connection)?;
+        let signal_error = SignalError::default();
+        let raised = signal_error.clone();
         let listen = Box::new(move || {
             let Err(error) = Python::attach(|py| py.check_signals()) else {
                 return false;
@@ -59,10 +59,10 @@ where
             }
             Ok(session)
         };
-        let session = py.detach(open).map_err(|error| locked(&signalled).take().unwrap_or_else(|| raise(error)))?;
+        let session = py.detach(open).map_err(|error| locked(&signal_error).take().unwrap_or_else(|| raise(error)))?;
         let cancel = session.canceller();
         let state = Mutex::new(State { session: Some(session), columns: Vec::new(), changes: 0 });
-        Ok(Self { state, cancel, signalled })
+        Ok(Self { state, cancel, signal_error })
     }
 
     /// Cancels the running statement. Is called from another thread.
@@ -73,7 +73,7 @@ where
     /// Runs `sql`. After `limit_s` seconds the statement fails and the connection is closed. `None` means no limit.
     pub fn query<'py>(&self, py: Python<'py>, sql: &str, limit_s: Option<f64>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
         let rows = self.run(py, |state| {
-            let outcome = within(state.session()?, limit_s, |session| session.run(sql))?;
+            let outcome = with_time_limit(state.session()?, limit_s, |session| session.run(sql))?;
             state.columns = outcome.rows.columns().to_vec();
             state.changes = outcome.affected;
             Ok(outcome.rows)
@@ -86,7 +86,7 @@ where
     pub fn measure(&self, py: Python<'_>, sql: &str, limit_s: Option<f64>) -> PyResult<(u64, f64, f64)> {
         self.run(py, |state| {
             let submitted = clock::now();
-            let rows = within(state.session()?, limit_s, |session| session.count(sql))?;
+            let rows = with_time_limit(state.session()?, limit_s, |session| session.count(sql))?;
             Ok((rows, clock::to_seconds(submitted), clock::to_seconds(clock::now())))
         })
     }
@@ -108,9 +108,9 @@ where
         self.state(py).changes
     }
 
-    /// Calls `look` with the session. Returns `None` if the session is closed.
-    pub fn look<T>(&self, py: Python<'_>, look: impl FnOnce(&Session<P>) -> T) -> Option<T> {
-        self.state(py).session.as_ref().map(look)
+    /// Calls `inspect` with the session. Returns `None` if the session is closed.
+    pub fn inspect<T>(&self, py: Python<'_>, inspect: impl FnOnce(&Session<P>) -> T) -> Option<T> {
+        self.state(py).session.as_ref().map(inspect)
     }
 
     pub fn close(&self, py: Python<'_>) {
@@ -125,7 +125,7 @@ where
     /// Runs `work` without the GIL. The session itself checks for Ctrl-C, and cancels the statement if it was pressed.
     fn run<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State<P>) -> Result<T> + Send) -> PyResult<T> {
         let outcome = py.detach(|| work(&mut locked(&self.state)));
-        match locked(&self.signalled).take() {
+        match locked(&self.signal_error).take() {
             Some(signal) => Err(signal),
             None => outcome.map_err(raise),
         }
@@ -133,15 +133,15 @@ where
 }
 
 /// Maximum time limit of a statement, in seconds.
-const MOST_S: f64 = 3600.0;
+const MAX_LIMIT_S: f64 = 3600.0;
 
 /// Runs one statement, which must end within `limit_s` even if the server keeps sending data.
-fn within<P: SessionProtocol, T>(
+fn with_time_limit<P: SessionProtocol, T>(
     session: &mut Session<P>,
     limit_s: Option<f64>,
     run: impl FnOnce(&mut Session<P>) -> Result<T>,
 ) -> Result<T> {
-    session.set_deadline(limit_s.map(|limit| Instant::now() + Duration::from_secs_f64(limit.clamp(0.0, MOST_S))));
+    session.set_deadline(limit_s.map(|limit| Instant::now() + Duration::from_secs_f64(limit.clamp(0.0, MAX_LIMIT_S))));
     let answer = run(session);
     session.set_deadline(None);
     answer

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ironbench_core::measure::clock;
-use ironbench_core::measure::crew::{Gate, Post, led};
+use ironbench_core::measure::threads::{Gate, ThreadSettings, run_with_leader};
 use ironbench_core::wire::sqlite::Session;
 use ironbench_core::{Error, Result};
 use pyo3::prelude::*;
@@ -49,8 +49,8 @@ impl SqliteConnection {
     /// The statement runs in this thread, and lets Python check for Ctrl-C itself. Another thread is not used, because
     /// starting and ending it would take time between two statements.
     fn measure(&self, py: Python<'_>, sql: &str) -> PyResult<(u64, f64, f64)> {
-        let signalled: Arc<Mutex<Option<PyErr>>> = Arc::default();
-        let raised = signalled.clone();
+        let signal_error: Arc<Mutex<Option<PyErr>>> = Arc::default();
+        let raised = signal_error.clone();
         let listen = move || {
             let Err(error) = Python::attach(|py| py.check_signals()) else {
                 return false;
@@ -65,7 +65,7 @@ impl SqliteConnection {
             let rows = session.count(sql, listen)?;
             Ok((rows, clock::to_seconds(submitted), clock::to_seconds(clock::now())))
         });
-        match signalled.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        match signal_error.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(signal) => Err(signal),
             None => measured.map_err(raise),
         }
@@ -113,20 +113,20 @@ impl SqliteConnection {
             *changes = session.changes();
             outcome
         };
-        let (gate, mut signalled) = (Gate::<()>::default(), None);
+        let (gate, mut signal_error) = (Gate::<()>::default(), None);
         let listen = || {
             while !py.detach(|| gate.ended(1, LISTEN_EVERY)) {
-                if signalled.is_none() {
-                    signalled = py.check_signals().err();
+                if signal_error.is_none() {
+                    signal_error = py.check_signals().err();
                 }
-                if signalled.is_some() {
+                if signal_error.is_some() {
                     interrupter.interrupt();
                 }
             }
             Ok(())
         };
-        let outcome = led(&gate, [(Post::new("sqlite"), member)], listen);
-        match signalled {
+        let outcome = run_with_leader(&gate, [(ThreadSettings::new("sqlite"), member)], listen);
+        match signal_error {
             Some(error) => Err(error),
             None => outcome.map(|(_, mut each)| each.remove(0)).map_err(raise),
         }

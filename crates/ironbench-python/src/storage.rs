@@ -7,8 +7,8 @@ use ironbench_storage as storage;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::door;
 use crate::errors::raise;
+use crate::gil;
 use crate::histogram::Histogram;
 
 /// Progress of a running pass, which another thread can read and stop.
@@ -66,5 +66,5 @@ pub fn storage_pass(py: Python<'_>, plan: &[u8], progress: &StorageProgress) -> 
     let plan: storage::Pass = serde_json::from_slice(plan)
         .map_err(|error| raise(Error::input("storage pass", format!("cannot be read ({error})"))))?;
     let shared = Arc::clone(&progress.0);
-    door::leave(py, |poll| storage::run(&plan, &shared, poll)).map(StoragePass)
+    gil::release(py, |poll| storage::run(&plan, &shared, poll)).map(StoragePass)
 }

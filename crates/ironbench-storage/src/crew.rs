@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use ironbench_core::measure::clock::{self, NEVER};
-use ironbench_core::measure::cpu::Cpu;
-use ironbench_core::measure::crew::{FOREVER, Gate, Post, led};
+use ironbench_core::measure::cpu::CpuTime;
+use ironbench_core::measure::threads::{Gate, NO_LIMIT, ThreadSettings, run_with_leader};
 use ironbench_core::{Error, Result};
 
 use super::blocking::Blocking;
@@ -104,24 +104,24 @@ pub fn run(pass: &Pass, progress: &Progress, poll: &mut dyn FnMut() -> bool) -> 
                 let fd = pass.files[file];
                 let worker = Worker::prepare(by_ring, pass, fd, stream).map_err(failed)?;
                 let mut recording = Recording::default();
-                let Some(start) = gate.pass() else { return Ok((file, recording)) };
+                let Some(start) = gate.wait_for_start() else { return Ok((file, recording)) };
                 let deadline = deadline(pass, start);
                 let untold = std::cell::Cell::new(0);
                 let shift = Shift { start, deadline, file: fd, evict: pass.evict, progress, gate, untold };
-                let before = Cpu::of_thread();
+                let before = CpuTime::of_thread();
                 worker.run(lane, &shift, &mut recording).map_err(failed)?;
                 if pass.sync_at_end && pass.read_percent < 100 {
                     super::blocking::fsync(fd).map_err(failed)?;
                     recording.counted(clock::now() - start, 0);
                 }
-                recording.cpu = recording.cpu.plus(Cpu::of_thread().since(before));
+                recording.cpu = recording.cpu.plus(CpuTime::of_thread().since(before));
                 Ok((file, recording))
             };
-            (Post::new(format!("storage-{place}")).on(&pass.cpus), work)
+            (ThreadSettings::new(format!("storage-{place}")).pin_to(&pass.cpus), work)
         })
     });
     let lead = || {
-        gate.ready(count, FOREVER);
+        gate.ready(count, NO_LIMIT);
         gate.open(clock::now());
         while !gate.ended(count, POLL) {
             if !poll() {
@@ -130,7 +130,7 @@ pub fn run(pass: &Pass, progress: &Progress, poll: &mut dyn FnMut() -> bool) -> 
         }
         Ok(())
     };
-    let ((), recordings) = led(&gate, members, lead)?;
+    let ((), recordings) = run_with_leader(&gate, members, lead)?;
     Ok(outcome(pass, &recordings, io, note, progress.is_stopped()))
 }
 

@@ -6,8 +6,8 @@ use ironbench_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Maximum queue depth, more than any known profile uses.
-const MOST_DEPTH: u32 = 1024;
-const MOST_THREADS: u32 = 256;
+const MAX_DEPTH: u32 = 1024;
+const MAX_THREADS: u32 = 256;
 const LARGEST_BLOCK: u32 = 64 << 20;
 /// Alignment of I/Os. Direct I/O must be aligned to the logical block size of the device (open(2)). The page size is a
 /// multiple of every logical block size in use.
@@ -94,8 +94,8 @@ impl Pass {
                 block > 0 && (self.file_bytes < block || !self.file_bytes.is_multiple_of(block)),
                 "a file must consist of whole blocks",
             ),
-            (!(1..=MOST_DEPTH).contains(&self.depth), "a thread must have 1 to 1024 I/Os in flight"),
-            (!(1..=MOST_THREADS).contains(&self.threads), "a file must have 1 to 256 threads"),
+            (!(1..=MAX_DEPTH).contains(&self.depth), "a thread must have 1 to 1024 I/Os in flight"),
+            (!(1..=MAX_THREADS).contains(&self.threads), "a file must have 1 to 256 threads"),
             (self.read_percent > 100 || self.zero_percent > 100, "a percentage must be at most 100"),
             (
                 matches!(self.until, Until::Seconds(s) | Until::FirstOf { seconds: s, .. } if !(s > 0.0 && s < 1e6)),

@@ -1,14 +1,14 @@
 //! The results of a pass.
 
 use ironbench_core::measure::clock::MILLISECOND;
-use ironbench_core::measure::cpu::Cpu;
+use ironbench_core::measure::cpu::CpuTime;
 use ironbench_core::measure::{Histogram, clock};
 use serde::Serialize;
 
 /// Width of the time buckets.
 pub const BUCKET_NS: u64 = 100 * MILLISECOND;
 /// Maximum number of buckets. In a pass of many hours, the last bucket also counts everything after it.
-const MOST_BUCKETS: usize = 1_000_000;
+const MAX_BUCKETS: usize = 1_000_000;
 
 /// The measurements of one thread.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Recording {
     pub buckets: Vec<u64>,
     /// Time from the common start to the thread's last completion.
     pub ended_ns: u64,
-    pub cpu: Cpu,
+    pub cpu: CpuTime,
 }
 
 impl Recording {
@@ -33,7 +33,7 @@ impl Recording {
     #[inline]
     pub fn counted(&mut self, elapsed_ns: u64, count: u64) {
         self.ended_ns = elapsed_ns;
-        let bucket = ((elapsed_ns / BUCKET_NS) as usize).min(MOST_BUCKETS - 1);
+        let bucket = ((elapsed_ns / BUCKET_NS) as usize).min(MAX_BUCKETS - 1);
         if bucket >= self.buckets.len() {
             self.buckets.resize(bucket + 1, 0);
         }

@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 use io_uring::types::Fixed;
 use io_uring::{IoUring, opcode, squeue};
 use ironbench_core::measure::clock;
-use ironbench_core::measure::cpu::Cpu;
+use ironbench_core::measure::cpu::CpuTime;
 
 use super::buffer::Buffer;
 use super::crew::Shift;
@@ -161,10 +161,10 @@ fn ring(depth: u32, may_block: bool) -> io::Result<IoUring> {
 /// Returns the CPU time of the kernel's helper threads, which do I/O that would block for this thread's ring. The
 /// helper threads are named after the thread, `iou-wrk-TID` (Linux: io_uring/io-wq.c), and end with the ring. The time
 /// counts as system time.
-fn helpers_cpu() -> Cpu {
+fn helpers_cpu() -> CpuTime {
     // SAFETY: the call takes no arguments and changes nothing.
     let name = format!("iou-wrk-{}\n", unsafe { libc::gettid() });
-    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return Cpu::default() };
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return CpuTime::default() };
     let ran = |task: fs::DirEntry| {
         let path = task.path();
         if fs::read_to_string(path.join("comm")).ok()? != name {
@@ -173,7 +173,7 @@ fn helpers_cpu() -> Cpu {
         // The first field is the number of nanoseconds on a CPU (Linux: Documentation/scheduler/sched-stats.rst).
         fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse::<u64>().ok()
     };
-    Cpu { user_ns: 0, system_ns: tasks.flatten().filter_map(ran).sum() }
+    CpuTime { user_ns: 0, system_ns: tasks.flatten().filter_map(ran).sum() }
 }
 
 /// Whether I/O to this file may block, because its file system does not support I/O without waiting (preadv2(2),

@@ -1,6 +1,6 @@
 //! Compiled expressions and their evaluation. The evaluation allocates no memory unless it fails.
 
-use super::functions::{self, Function, MOST_ARGUMENTS};
+use super::functions::{self, Function, MAX_ARGUMENTS};
 use super::operators::{Operator, apply};
 use super::{Random, Slot, Value, Variables};
 use std::fmt;
@@ -149,7 +149,7 @@ fn call_many(
     variables: &mut Variables,
     random: &mut Random,
 ) -> Result<Value, EvalError> {
-    let mut values = [Value::Null; MOST_ARGUMENTS];
+    let mut values = [Value::Null; MAX_ARGUMENTS];
     for (value, argument) in values.iter_mut().zip(arguments) {
         *value = evaluate(argument, variables, random)?;
     }

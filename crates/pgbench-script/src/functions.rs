@@ -29,7 +29,7 @@ pub enum Function {
 }
 
 /// Maximum number of arguments, as in pgbench.
-pub const MOST_ARGUMENTS: usize = 16;
+pub const MAX_ARGUMENTS: usize = 16;
 
 /// Name, function, and number of arguments.
 const FUNCTIONS: [(&str, Function, RangeInclusive<usize>); 21] = [
@@ -37,12 +37,12 @@ const FUNCTIONS: [(&str, Function, RangeInclusive<usize>); 21] = [
     ("debug", Function::Debug, 1..=1),
     ("double", Function::Double, 1..=1),
     ("exp", Function::Exp, 1..=1),
-    ("greatest", Function::Greatest, 1..=MOST_ARGUMENTS),
+    ("greatest", Function::Greatest, 1..=MAX_ARGUMENTS),
     ("hash", Function::HashMurmur2, 1..=2),
     ("hash_fnv1a", Function::HashFnv1a, 1..=2),
     ("hash_murmur2", Function::HashMurmur2, 1..=2),
     ("int", Function::Int, 1..=1),
-    ("least", Function::Least, 1..=MOST_ARGUMENTS),
+    ("least", Function::Least, 1..=MAX_ARGUMENTS),
     ("ln", Function::Ln, 1..=1),
     ("mod", Function::Mod, 2..=2),
     ("permute", Function::Permute, 2..=3),

@@ -4,7 +4,7 @@ use super::{Command, Program, Script, Sql};
 use crate::{Error, Result};
 
 /// Maximum number of parameters, because a Bind message has a 16-bit count of them.
-const MOST_PARAMETERS: usize = 65_535;
+const MAX_PARAMETERS: usize = 65_535;
 
 impl Program {
     /// Rejects scripts that the simple protocol cannot run.
@@ -69,9 +69,9 @@ impl Program {
             if sql.combined {
                 return refuse("statements joined by \\; cannot be prepared".to_owned());
             }
-            if sql.parameters.len() > MOST_PARAMETERS {
+            if sql.parameters.len() > MAX_PARAMETERS {
                 let count = sql.parameters.len();
-                return refuse(format!("{count} variables in one statement; the protocol allows {MOST_PARAMETERS}"));
+                return refuse(format!("{count} variables in one statement; the protocol allows {MAX_PARAMETERS}"));
             }
             self.check_quoted(script, sql, "use --protocol simple")?;
         }

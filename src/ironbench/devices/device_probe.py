@@ -24,7 +24,7 @@ LOADS: dict[str, Mapping[str, Any]] = {
     LOG_WRITE: {"reads": 0, "random": False, "length": _LOG, "flush": True, "count": 2000},
 }
 """For each label, the load in the format of the core's `probe_device`
-(`crates/ironbench-device/src/replay/probe.rs`)."""
+(`crates/ironbench-device/src/replay/synthetic_load.rs`)."""
 
 
 @dataclass(frozen=True, slots=True)

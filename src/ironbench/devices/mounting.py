@@ -96,7 +96,7 @@ class Mounted:
 
     def counters(self) -> str:
         """Returns the counters of the device's process as JSON (`Told` in
-        crates/ironbench-device/src/live/exchange.rs)."""
+        crates/ironbench-device/src/live/request_handler.rs)."""
         try:
             return self._counters.read_text()
         except OSError as error:

@@ -49,7 +49,7 @@ def finish(path: Path, device: Device, trials: Sequence[TraceWindow] = ()) -> in
 
     from ironbench.devices import trace
 
-    # The layout of a raw row is defined in crates/ironbench-device/src/live/recording.rs.
+    # The layout of a raw row is defined in crates/ironbench-device/src/live/trace_writer.rs.
     words = [(name, "<u8") for name in ("time", "offset", "completed")]
     row = np.dtype([*words, ("length", "<u4"), ("op", "u1", 4)])
     written = raw(path)

@@ -1,7 +1,7 @@
 """Runs trials in the engine's own process, for engines whose wire protocol the core does not implement. The core's
 drive loop calls a Python client for each command.
 
-A client has the methods `steps`, `rollback`, `cancel`, `trouble` and `inside` (crates/ironbench-python/src/called.rs).
+A client has the methods `steps`, `rollback`, `cancel`, `trouble` and `inside` (crates/ironbench-python/src/driver.rs).
 `steps` returns one callable for each command of the client's scripts. This module imports only the standard library,
 because child processes import it.
 """

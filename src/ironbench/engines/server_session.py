@@ -24,7 +24,7 @@ from ironbench.model.session import Row, WorkConnection
 
 _T = TypeVar("_T")
 _A = TypeVar("_A")
-_L = TypeVar("_L", bound="ServerLine")
+_C = TypeVar("_C", bound="TimeLimitedConnection")
 _S = TypeVar("_S", bound="ServerSession[Any, Any]")
 _AGAIN_S = 0.1
 DOWN_PATIENCE_S = 120.0
@@ -67,16 +67,16 @@ class LocalServer:
     directories: dict[str, str] = field(default_factory=dict)
 
 
-class ServerLine(WorkConnection, Protocol):
+class TimeLimitedConnection(WorkConnection, Protocol):
     """A connection whose queries have a time limit."""
 
     def query(self, sql: str, limit_s: float | None = None) -> list[Row]: ...
 
 
-class ServerSession(Limited, ABC, Generic[_A, _L]):
+class ServerSession(Limited, ABC, Generic[_A, _C]):
     """A session with one server. An existing server is never configured and never stopped.
 
-    `_A`: type of the server's address. `_L`: type of a connection.
+    `_A`: type of the server's address. `_C`: type of a connection.
     """
 
     engine: str
@@ -95,11 +95,11 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         self._lock = threading.Lock()
         self._stopped = False
         self._relay: LatencyRelay | None = None
-        self._connection: _L | None = self.connect()
+        self._connection: _C | None = self.connect()
         self._local = LocalServer() if own is not None else self.found()
 
     @abstractmethod
-    def connect(self, as_client: bool = False) -> _L:
+    def connect(self, as_client: bool = False) -> _C:
         """Opens a separate connection. The caller closes it. `as_client`: whether to connect through the relay that
         adds latency, if there is one."""
 
@@ -259,7 +259,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
         if not self.alive():
             self.query(self.alive_query)
 
-    def _patiently(self) -> _L:
+    def _patiently(self) -> _C:
         """Connects, and retries while the server is down. Raises FailureError if the server does not answer in time."""
         began = time.monotonic()
         while True:
@@ -301,7 +301,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
             finally:
                 self._own.release()
 
-    def _attempt(self, use: Callable[[_L], _T]) -> _T:
+    def _attempt(self, use: Callable[[_C], _T]) -> _T:
         """Calls `use` with the connection. A broken connection is replaced at the next call."""
         with self._lock:
             if self._stopped:
@@ -326,7 +326,7 @@ class ServerSession(Limited, ABC, Generic[_A, _L]):
                     )
                 raise
 
-    def _reconnected(self) -> _L:
+    def _reconnected(self) -> _C:
         try:
             return self.connect()
         except FailureError as error:

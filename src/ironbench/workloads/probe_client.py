@@ -2,7 +2,7 @@
 
 By default, the probe client does two things ten times a second: it opens and closes a connection, and it reads a row by
 its key over another connection. The core measures both from their scheduled start
-(crates/ironbench-core/src/drive/bystander.rs): first during a baseline phase without the operation, then during the
+(crates/ironbench-core/src/drive/probe_client.rs): first during a baseline phase without the operation, then during the
 operation.
 """
 

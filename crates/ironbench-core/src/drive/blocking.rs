@@ -5,30 +5,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::control::{Control, Phase};
-use super::crew::{DRAIN_PATIENCE_NS, STOP_PATIENCE_NS, Start, Worker};
-use super::haul::{Ended, Scheduled};
-use super::jobs::{LAGGING_LINE, Next};
+use super::jobs::{LAG_QUEUE, Next};
 use super::pace::{Pace, SharedSchedule};
 use super::plan::OnError;
 use super::script::{Action, CONNECTION_LOST, SCRIPT_ERROR, ScriptClient};
+use super::thread_results::{Scheduled, UnfinishedWork};
+use super::threads::{DRAIN_TIMEOUT_NS, STOP_TIMEOUT_NS, Start, Worker};
 use super::transaction_log::Lines;
 use crate::measure::clock::{self, MILLISECOND, NEVER};
 use crate::measure::{Recorder, Tally};
-use crate::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
+use crate::wire::library::{INTERRUPTED, Library, Parameter, StatementError};
 use pgbench_script::{Gather, Given, Slot, Sql, Value, Variables};
 
 /// Maximum sleep of a thread before it checks again whether to stop.
-const LOOK_NS: u64 = 50 * MILLISECOND;
+const CHECK_NS: u64 = 50 * MILLISECOND;
 
 /// Time limits for calls that have not returned when the trial is over.
 #[derive(Debug, Default)]
-pub struct Patience {
+pub struct GiveUpTimer {
     stopped_at: Option<u64>,
     closed_at: Option<u64>,
     give_up: Arc<AtomicBool>,
 }
 
-impl Patience {
+impl GiveUpTimer {
     /// A flag that is set when calls must be interrupted.
     pub fn give_up(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.give_up)
@@ -43,7 +43,7 @@ impl Patience {
             self.closed_at.get_or_insert(now);
         }
         let over = |since: Option<u64>, patience_ns| since.is_some_and(|since| now >= since + patience_ns);
-        if over(self.stopped_at, STOP_PATIENCE_NS) || over(self.closed_at, DRAIN_PATIENCE_NS) {
+        if over(self.stopped_at, STOP_TIMEOUT_NS) || over(self.closed_at, DRAIN_TIMEOUT_NS) {
             self.give_up.store(true, Relaxed);
         }
     }
@@ -66,31 +66,44 @@ impl<C: Library> Worker for BlockingLoop<'_, C> {
         self.engine.io()
     }
 
-    fn blocks(&self) -> bool {
+    fn blocks_in_calls(&self) -> bool {
         true
     }
 
-    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
+    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> UnfinishedWork {
         let Self { engine, script, give_up } = self;
-        let waits = script.line().is_some();
+        let waits_for_jobs = script.job_queue().is_some();
         engine.within(|engine| {
-            let (left, cut, scheduled, log) = (u64::MAX, None, Scheduled::default(), start.log_lines());
-            Running { engine, script, give_up, start, recorder, waits, left, cut, scheduled, lost: false, log }.run()
+            let (left, in_progress, scheduled, log) = (u64::MAX, None, Scheduled::default(), start.log_lines());
+            BlockingRun {
+                engine,
+                script,
+                give_up,
+                start,
+                recorder,
+                waits_for_jobs,
+                left,
+                in_progress,
+                scheduled,
+                lost: false,
+                log,
+            }
+            .run()
         })
     }
 }
 
-struct Running<'a, 'r, 's, C> {
+struct BlockingRun<'a, 'r, 's, C> {
     engine: &'s mut C,
     script: &'s mut ScriptClient<'a>,
     give_up: &'a AtomicBool,
     start: &'s Start<'s>,
     recorder: &'s mut Recorder<'r>,
     /// Whether the client waits for jobs instead of following the schedule of the plan.
-    waits: bool,
+    waits_for_jobs: bool,
     left: u64,
     /// The transaction in progress when the window closed.
-    cut: Option<Cut>,
+    in_progress: Option<InProgress>,
     scheduled: Scheduled,
     /// Whether the client has lost its connection. The other clients continue.
     lost: bool,
@@ -98,33 +111,33 @@ struct Running<'a, 'r, 's, C> {
 }
 
 /// A transaction that was unfinished at the end of the window.
-struct Cut {
+struct InProgress {
     intended: u64,
     begun: u64,
 }
 
 /// The result of one attempt at a transaction.
 enum Attempt {
-    Well,
-    GivenUp,
-    Repeat,
+    Succeeded,
+    Failed,
+    Retry,
     /// The trial ended during the attempt, which was rolled back.
     Unfinished,
     /// The attempt lost its connection. The transaction counts as failed.
     Lost,
 }
 
-impl<C: Library> Running<'_, '_, '_, C> {
-    fn run(mut self) -> Ended {
+impl<C: Library> BlockingRun<'_, '_, '_, C> {
+    fn run(mut self) -> UnfinishedWork {
         self.engine.sleep_until(self.start.origin);
         let mut now = clock::now();
-        self.look(now);
+        self.check_window(now);
         // A transaction that was taken from the schedule, but could not start before the window closed.
         let mut taken = None;
         while self.left > 0 && !self.recorder.is_closed() {
             let Some(intended) = self.next_start(now) else { break };
             now = clock::now();
-            self.look(now);
+            self.check_window(now);
             if self.recorder.is_closed() {
                 taken = Some(intended);
                 break;
@@ -137,18 +150,18 @@ impl<C: Library> Running<'_, '_, '_, C> {
             self.start.client_lost();
         }
         self.recorder.close(now);
-        let mut ended = Ended { abandoned: u64::from(self.lost), ..Ended::default() };
-        if let Some(Cut { intended, begun }) = self.cut {
+        let mut ended = UnfinishedWork { abandoned: u64::from(self.lost), ..UnfinishedWork::default() };
+        if let Some(InProgress { intended, begun }) = self.in_progress {
             ended.unfinished = 1;
             ended.unfinished_ns = self.recorder.inside_window(begun);
             self.recorder.in_flight(intended, begun);
         }
-        if !self.waits {
+        if !self.waits_for_jobs {
             if let Pace::Open(schedule) = self.start.pace {
                 self.scheduled.begun = self.scheduled.in_time + self.drain(schedule, taken);
                 ended.scheduled = Some(self.scheduled);
             }
-            self.start.gone();
+            self.start.client_ended();
         }
         ended
     }
@@ -169,15 +182,15 @@ impl<C: Library> Running<'_, '_, '_, C> {
 
     /// Waits for the start of the next transaction. Returns its scheduled start, or None if the trial is over.
     fn next_start(&mut self, now: u64) -> Option<u64> {
-        if self.waits {
-            return self.next_work();
+        if self.waits_for_jobs {
+            return self.next_job();
         }
         let (due, free) = match self.start.pace {
             Pace::Closed { think_ns: 0 } => return Some(now),
             Pace::Closed { think_ns } => (now + think_ns, true),
             Pace::ByRole => (now + self.script.rest_ns(), true),
             Pace::Varied { think_ns, .. } => {
-                let begin = self.start.pace.admits(self.start.rank(0), now + think_ns);
+                let begin = self.start.pace.earliest_start(self.start.rank(0), now + think_ns);
                 if begin == now {
                     return Some(now);
                 }
@@ -190,7 +203,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         };
         let woken = self.sleep_until(due);
         if free && woken {
-            self.recorder.late(due, clock::now());
+            self.recorder.record_lateness(due, clock::now());
         }
         let closed_before_due = !woken && due >= self.recorder.window_end();
         let think = !self.start.pace.is_open();
@@ -198,17 +211,17 @@ impl<C: Library> Running<'_, '_, '_, C> {
     }
 
     /// Waits for a job. Returns the time at which the job was due, or None if the trial is over.
-    fn next_work(&mut self) -> Option<u64> {
-        while self.start.goes_on() {
+    fn next_job(&mut self) -> Option<u64> {
+        while self.start.has_active_clients() {
             let now = clock::now();
             match self.script.claim(now) {
                 Next::Job { due, .. } => {
-                    if self.script.line() == Some(LAGGING_LINE) {
-                        self.recorder.waited(due, now);
+                    if self.script.job_queue() == Some(LAG_QUEUE) {
+                        self.recorder.record_wait(due, now);
                     }
                     return Some(due);
                 }
-                Next::NotBefore(instant) if !self.sleep_until(instant.min(now + LOOK_NS)) => return None,
+                Next::NotBefore(instant) if !self.sleep_until(instant.min(now + CHECK_NS)) => return None,
                 Next::NotBefore(_) => {}
                 Next::Over => return None,
             }
@@ -220,20 +233,20 @@ impl<C: Library> Running<'_, '_, '_, C> {
     fn sleep_until(&mut self, instant: u64) -> bool {
         loop {
             let now = clock::now();
-            self.look(now);
+            self.check_window(now);
             if self.recorder.is_closed() {
                 return false;
             }
             if now >= instant {
                 return true;
             }
-            self.engine.sleep_until(instant.min(now + LOOK_NS).min(self.recorder.boundary()));
+            self.engine.sleep_until(instant.min(now + CHECK_NS).min(self.recorder.boundary()));
         }
     }
 
-    fn look(&mut self, now: u64) {
+    fn check_window(&mut self, now: u64) {
         if now >= self.recorder.boundary() {
-            self.cross(now, false);
+            self.pass_time(now, false);
         }
         if self.start.must_end() {
             self.recorder.close(now);
@@ -243,10 +256,10 @@ impl<C: Library> Running<'_, '_, '_, C> {
     /// Notes that the window has opened or closed. `inside` is true if a transaction is in progress. A transaction
     /// during which the window opens counts.
     #[cold]
-    fn cross(&mut self, now: u64, inside: bool) {
+    fn pass_time(&mut self, now: u64, inside: bool) {
         let warming_up = self.recorder.is_warming_up();
-        self.recorder.cross(now);
-        if warming_up && !self.recorder.is_warming_up() && !self.waits {
+        self.recorder.pass_time(now);
+        if warming_up && !self.recorder.is_warming_up() && !self.waits_for_jobs {
             self.left = self.start.transactions_per_client.saturating_sub(u64::from(inside));
         }
     }
@@ -256,19 +269,19 @@ impl<C: Library> Running<'_, '_, '_, C> {
         self.script.begin();
         let well = loop {
             match self.attempt() {
-                Attempt::Well => break true,
-                Attempt::GivenUp => break false,
+                Attempt::Succeeded => break true,
+                Attempt::Failed => break false,
                 Attempt::Lost => {
                     (self.left, self.lost) = (0, true);
                     break false;
                 }
-                Attempt::Repeat => {}
+                Attempt::Retry => {}
                 Attempt::Unfinished => {
                     let (now, drains) = (clock::now(), self.recorder.is_closed());
-                    self.look(now);
+                    self.check_window(now);
                     self.recorder.censored(intended, now);
                     if !drains {
-                        self.cut = Some(Cut { intended, begun });
+                        self.in_progress = Some(InProgress { intended, begun });
                     }
                     return now;
                 }
@@ -276,8 +289,8 @@ impl<C: Library> Running<'_, '_, '_, C> {
         };
         let now = clock::now();
         if now >= self.recorder.boundary() {
-            self.cross(now, true);
-            self.cut = self.recorder.is_closed().then_some(Cut { intended, begun });
+            self.pass_time(now, true);
+            self.in_progress = self.recorder.is_closed().then_some(InProgress { intended, begun });
         }
         let ending = self.script.count_end(well, &mut self.recorder.tally);
         if let (Some(log), true) = (&mut self.log, self.recorder.measures(begun))
@@ -301,7 +314,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
                     let begun = self.start.plan.statements.then(clock::now);
                     let done = self.execute(sql);
                     if let Some(begun) = begun {
-                        let command = self.script.command(self.script.at());
+                        let command = self.script.command(self.script.command_index());
                         self.recorder.tally.lap(command, clock::now() - begun, done.is_err());
                     }
                     if let Err(trouble) = done {
@@ -311,7 +324,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
                 Action::Sleep(ns) => {
                     let due = clock::now() + ns;
                     while clock::now() < due && !self.give_up.load(Relaxed) {
-                        self.engine.sleep_until(due.min(clock::now() + LOOK_NS));
+                        self.engine.sleep_until(due.min(clock::now() + CHECK_NS));
                     }
                     if clock::now() < due {
                         self.roll_back();
@@ -321,15 +334,15 @@ impl<C: Library> Running<'_, '_, '_, C> {
                 // Pipelines are ignored, because a library has no network round trips to save.
                 Action::StartPipeline | Action::SyncPipeline | Action::EndPipeline => {}
                 Action::End if self.engine.in_transaction() => {
-                    return self.own_mistake("the script ends inside a transaction block");
+                    return self.script_error("the script ends inside a transaction block");
                 }
-                Action::End => return Attempt::Well,
-                Action::Fault(cause) => return self.own_mistake(&cause),
+                Action::End => return Attempt::Succeeded,
+                Action::Fault(cause) => return self.script_error(&cause),
             }
         }
     }
 
-    fn execute(&mut self, sql: &Sql) -> Result<(), Trouble> {
+    fn execute(&mut self, sql: &Sql) -> Result<(), StatementError> {
         let before = self.engine.in_transaction();
         let variables = &self.script.variables;
         let answer = self.engine.run(sql, |place| parameter(variables, sql.parameters[place]))?;
@@ -338,7 +351,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
         let (Gather::Gset { prefix } | Gather::Aset { prefix }) = &sql.gather else { return Ok(()) };
         if matches!(sql.gather, Gather::Gset { .. }) && answer.rows != 1 {
             let message = format!("\\gset needs one row, but the engine returned {}", answer.rows);
-            return Err(Trouble { class: SCRIPT_ERROR.into(), message, retryable: false, lasting: false });
+            return Err(StatementError { class: SCRIPT_ERROR.into(), message, retryable: false, lasting: false });
         }
         for (name, value) in answer.gathered {
             if let Some(slot) = self.script.program.symbols.get(&format!("{prefix}{name}")) {
@@ -349,7 +362,7 @@ impl<C: Library> Running<'_, '_, '_, C> {
     }
 
     #[cold]
-    fn trouble(&mut self, trouble: &Trouble) -> Attempt {
+    fn trouble(&mut self, trouble: &StatementError) -> Attempt {
         if trouble.lasting {
             if self.may_lose_connection() {
                 return self.connection_lost(trouble);
@@ -362,42 +375,43 @@ impl<C: Library> Running<'_, '_, '_, C> {
             return Attempt::Unfinished;
         }
         if trouble.class == SCRIPT_ERROR {
-            return self.own_mistake(&trouble.message);
+            return self.script_error(&trouble.message);
         }
         let (script, tally): (_, &mut Tally) = (&mut *self.script, &mut self.recorder.tally);
-        let (at, cause) = (script.at(), format!("{} ({})", trouble.message, trouble.class));
-        let repeat = retryable && script.repeat(tally);
-        let words = || script.words(at, &cause);
+        let (at, cause) = (script.command_index(), format!("{} ({})", trouble.message, trouble.class));
+        let repeat = retryable && script.retry(tally);
+        let words = || script.error_message(at, &cause);
         if repeat {
             tally.error(&trouble.class, words);
         } else {
             tally.failure(script.kind(), &trouble.class, retryable, words);
         }
         self.roll_back();
-        if repeat { Attempt::Repeat } else { Attempt::GivenUp }
+        if repeat { Attempt::Retry } else { Attempt::Failed }
     }
 
     /// Whether the trial continues when this client loses its connection.
     fn may_lose_connection(&self) -> bool {
-        self.engine.is_remote() && !self.waits && self.start.plan.on_error == OnError::Continue
+        self.engine.is_remote() && !self.waits_for_jobs && self.start.plan.on_error == OnError::Continue
     }
 
     #[cold]
-    fn connection_lost(&mut self, trouble: &Trouble) -> Attempt {
+    fn connection_lost(&mut self, trouble: &StatementError) -> Attempt {
         let (script, tally) = (&*self.script, &mut self.recorder.tally);
         let cause = format!("{} ({})", trouble.message, trouble.class);
-        tally.failure(script.kind(), CONNECTION_LOST, true, || script.words(script.at(), &cause));
+        tally.failure(script.kind(), CONNECTION_LOST, true, || script.error_message(script.command_index(), &cause));
         tally.connections_lost += 1;
         self.start.losses.note(&cause);
         Attempt::Lost
     }
 
     #[cold]
-    fn own_mistake(&mut self, cause: &str) -> Attempt {
+    fn script_error(&mut self, cause: &str) -> Attempt {
         let (script, tally) = (&*self.script, &mut self.recorder.tally);
-        tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
+        tally
+            .failure(script.kind(), SCRIPT_ERROR, false, || script.script_error_message(script.command_index(), cause));
         self.roll_back();
-        Attempt::GivenUp
+        Attempt::Failed
     }
 
     fn roll_back(&mut self) {

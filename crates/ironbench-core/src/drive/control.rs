@@ -138,7 +138,7 @@ impl Control {
 /// A cause for ending the trial early. Only the first cause is kept.
 #[derive(Debug, Default)]
 pub struct Abort {
-    happened: AtomicBool,
+    is_aborted: AtomicBool,
     /// Whether the trial ended because a transaction failed. The connections are intact in this case.
     by_error: AtomicBool,
     cause: Mutex<String>,
@@ -147,21 +147,21 @@ pub struct Abort {
 impl Abort {
     pub fn abort(&self, cause: impl Into<String>) {
         let mut first = self.cause.lock().expect("no thread panics while it holds the cause");
-        if !self.happened.swap(true, Relaxed) {
+        if !self.is_aborted.swap(true, Relaxed) {
             *first = cause.into();
         }
     }
 
     /// Aborts the trial for a failed transaction.
     pub fn fail(&self, words: &str) {
-        if !self.happened() {
+        if !self.is_aborted() {
             self.by_error.store(true, Relaxed);
         }
         self.abort(words);
     }
 
-    pub fn happened(&self) -> bool {
-        self.happened.load(Relaxed)
+    pub fn is_aborted(&self) -> bool {
+        self.is_aborted.load(Relaxed)
     }
 
     pub fn by_error(&self) -> bool {

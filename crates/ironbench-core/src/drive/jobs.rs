@@ -9,7 +9,7 @@ use pgbench_script::{Program, Variables};
 
 /// The queue whose waiting times are reported as the lag of the source. Waiting times in other queues are not reported
 /// separately. They are only included in response times.
-pub const LAGGING_LINE: usize = 0;
+pub const LAG_QUEUE: usize = 0;
 
 /// A source of jobs.
 pub trait Jobs: Sync {
@@ -41,13 +41,13 @@ pub trait Jobs: Sync {
     /// ends in `_max`, the maximum is used instead of the sum.
     fn figures(&self) -> BTreeMap<String, f64>;
 
-    /// Returns the name of the lag histogram. This histogram contains the time that each job in `LAGGING_LINE` waited
+    /// Returns the name of the lag histogram. This histogram contains the time that each job in `LAG_QUEUE` waited
     /// from its due time to its start. The histogram exists only if clients wait for jobs.
     fn lag(&self) -> String {
         format!("{}_lag", self.name())
     }
 
-    /// Returns the name of the queue length metric. This metric is the mean number of jobs in `LAGGING_LINE` that were
+    /// Returns the name of the queue length metric. This metric is the mean number of jobs in `LAG_QUEUE` that were
     /// due and had not started. The metric exists only if clients wait for jobs.
     fn queue(&self) -> String {
         format!("{}_queue_mean", self.name())
@@ -56,10 +56,10 @@ pub trait Jobs: Sync {
 
 /// The role of one client.
 pub trait Role {
-    /// Returns the number of the queue in which the client waits for jobs. `LAGGING_LINE` is the first queue. Returns
+    /// Returns the number of the queue in which the client waits for jobs. `LAG_QUEUE` is the first queue. Returns
     /// None if the client follows the schedule of the plan and always has work. All clients of a queue do the same
     /// work.
-    fn line(&self) -> Option<usize>;
+    fn job_queue(&self) -> Option<usize>;
 
     /// Returns how long the client must rest from now until its next job. Used only if the source paces its clients
     /// ([`Jobs::paces`]). The loop calls this function before each job, including the first.

@@ -1,45 +1,45 @@
 //! The drive loop, which runs transactions against an engine. The loop is called once per trial. It takes a complete
 //! plan and returns one result.
 pub mod blocking;
-mod bystander;
 pub mod capture;
 pub mod control;
-pub mod crew;
-mod edges;
 pub mod engines;
 mod event_loop;
-pub mod haul;
 pub mod jobs;
 mod kind;
 pub mod ldap;
 pub mod merge;
 mod mysql;
 mod null;
-mod opening;
 pub mod outcome;
 mod pace;
+mod parallel_connect;
 pub mod plan;
 mod postgres;
+mod probe_client;
 mod reconnector;
 mod script;
 pub mod summary;
 #[cfg(test)]
 mod tests;
+pub mod thread_results;
+pub mod threads;
 mod transaction;
 mod transaction_log;
 pub mod turns;
+mod window_cpu;
 
-pub use bystander::Bystander;
 pub use capture::Capture;
 pub use control::Control;
 pub use kind::Kind;
 pub use outcome::Outcome;
+pub use probe_client::ProbeClient;
 pub use transaction::{Ending, Step, Transaction};
 
-use crate::drive::blocking::Patience;
-use crate::drive::crew::Orders;
-use crate::drive::haul::Haul;
+use crate::drive::blocking::GiveUpTimer;
 use crate::drive::jobs::Jobs;
+use crate::drive::thread_results::ThreadResults;
+use crate::drive::threads::DriveContext;
 use crate::measure::curve::Curve;
 use crate::wire::library::Library;
 use crate::{Error, Result};
@@ -48,7 +48,7 @@ use plan::{Engine, Plan, Protocol, Schedule, Stop};
 use std::sync::atomic::AtomicUsize;
 
 /// Maximum number of clients of a trial.
-const MOST_CLIENTS: usize = 10_000;
+const MAX_CLIENTS: usize = 10_000;
 
 /// Runs one trial. Several threads may call this function at once, each with its own plan and control.
 ///
@@ -65,7 +65,7 @@ pub fn drive(
     poll: &mut dyn FnMut() -> bool,
 ) -> Result<Outcome> {
     let program = compile(plan, jobs)?;
-    let run = |orders: &Orders| engines::run(orders, &program, poll);
+    let run = |context: &DriveContext| engines::run(context, &program, poll);
     begin(plan, jobs, control, threads(plan, jobs), &Kind::of_program(&program), run)
 }
 
@@ -74,17 +74,17 @@ pub fn drive(
 ///
 /// # Errors
 /// The errors of [`drive`] and of `open`.
-pub fn called<C: Library>(
+pub fn drive_with<C: Library>(
     plan: &Plan,
     jobs: Option<&dyn Jobs>,
     control: &Control,
     open: impl Fn(&Program, usize) -> Result<C> + Sync,
-    patience: Patience,
+    give_up_timer: GiveUpTimer,
     poll: &mut dyn FnMut() -> bool,
 ) -> Result<Outcome> {
     let program = compile(plan, jobs)?;
     let open = |client| open(&program, client);
-    let run = |orders: &Orders| engines::called(orders, &program, open, patience, poll);
+    let run = |context: &DriveContext| engines::run_driver(context, &program, open, give_up_timer, poll);
     begin(plan, jobs, control, threads(plan, jobs), &Kind::of_program(&program), run)
 }
 
@@ -98,7 +98,7 @@ pub fn work(
     control: &Control,
     threads: usize,
     kinds: &[Kind],
-    run: impl FnOnce(&Orders) -> Result<Haul>,
+    run: impl FnOnce(&DriveContext) -> Result<ThreadResults>,
 ) -> Result<Outcome> {
     begin(plan, None, control, threads, kinds, run)
 }
@@ -109,7 +109,7 @@ fn begin(
     control: &Control,
     threads: usize,
     kinds: &[Kind],
-    run: impl FnOnce(&Orders) -> Result<Haul>,
+    run: impl FnOnce(&DriveContext) -> Result<ThreadResults>,
 ) -> Result<Outcome> {
     check(plan, clients(plan, jobs))?;
     if jobs.is_some_and(Jobs::paces) && !matches!(plan.schedule, Schedule::Closed { think_time_s: 0.0 }) {
@@ -118,12 +118,19 @@ fn begin(
     if control.turns.asked() {
         check_turns(plan, jobs)?;
     }
-    let shares = crew::shares(clients(plan, jobs), threads);
-    let orders = Orders { plan, jobs, kinds: kinds.len(), shares, control, at_work: AtomicUsize::new(plan.clients) };
-    let haul = run(&orders);
+    let client_ranges = threads::client_ranges(clients(plan, jobs), threads);
+    let context = DriveContext {
+        plan,
+        jobs,
+        kinds: kinds.len(),
+        client_ranges,
+        control,
+        active_clients: AtomicUsize::new(plan.clients),
+    };
+    let results = run(&context);
     control.turns.end();
-    let haul = haul?;
-    Ok(Outcome::new(plan, jobs, kinds, haul, orders.shares.len()))
+    let results = results?;
+    Ok(Outcome::new(plan, jobs, kinds, results, context.client_ranges.len()))
 }
 
 /// Returns the number of all clients: those of the plan and those that wait for jobs.
@@ -141,8 +148,8 @@ fn threads(plan: &Plan, jobs: Option<&dyn Jobs>) -> usize {
 
 fn check(plan: &Plan, clients: usize) -> Result<()> {
     let bad = |subject: &str, cause: String| Err(Error::input(subject, cause));
-    if plan.clients == 0 || clients > MOST_CLIENTS {
-        return bad("clients", format!("{clients} is not between 1 and {MOST_CLIENTS}"));
+    if plan.clients == 0 || clients > MAX_CLIENTS {
+        return bad("clients", format!("{clients} is not between 1 and {MAX_CLIENTS}"));
     }
     if plan.threads == 0 {
         return bad("threads", "must be at least 1".to_owned());

@@ -21,7 +21,7 @@ impl NullScript<'_> {
                     return self.end(true, tally);
                 }
                 Action::Fault(cause) => {
-                    let words = || self.0.own_words(self.0.at(), &cause);
+                    let words = || self.0.script_error_message(self.0.command_index(), &cause);
                     tally.failure(self.0.kind(), SCRIPT_ERROR, false, words);
                     return self.end(false, tally);
                 }
@@ -45,8 +45,8 @@ impl Transaction for NullScript<'_> {
         self.go_on(tally)
     }
 
-    fn line(&self) -> Option<usize> {
-        self.0.line()
+    fn job_queue(&self) -> Option<usize> {
+        self.0.job_queue()
     }
 
     fn claim(&mut self, now: u64) -> Next {

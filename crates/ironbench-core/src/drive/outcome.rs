@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::haul::Haul;
 use super::jobs::Jobs;
 use super::kind::Kind;
 use super::plan::Plan;
 use super::summary::{self, Delays, Summary};
+use super::thread_results::ThreadResults;
 use crate::measure::seconds::{BUCKET_NS, Bucket};
 use crate::measure::seconds::{MergeableSecond, Second, summed};
 use crate::measure::{Histogram, clock};
@@ -48,9 +48,15 @@ pub struct Mergeable {
 }
 
 impl Outcome {
-    pub(super) fn new(plan: &Plan, jobs: Option<&dyn Jobs>, kinds: &[Kind], haul: Haul, threads: usize) -> Self {
-        let buckets = summed(haul.recordings.iter().map(|recording| recording.timeline.as_slice()));
-        let (mut histograms, delays) = histograms(kinds, &haul);
+    pub(super) fn new(
+        plan: &Plan,
+        jobs: Option<&dyn Jobs>,
+        kinds: &[Kind],
+        results: ThreadResults,
+        threads: usize,
+    ) -> Self {
+        let buckets = summed(results.recordings.iter().map(|recording| recording.timeline.as_slice()));
+        let (mut histograms, delays) = histograms(kinds, &results);
         let mut timeline = columns(&buckets, clock::to_seconds(BUCKET_NS));
         if let Some(jobs) = jobs.filter(|jobs| jobs.waiting_clients() > 0) {
             histograms.insert(jobs.lag(), delays.lag.clone());
@@ -58,18 +64,18 @@ impl Outcome {
             timeline.insert("unscheduled".to_owned(), unscheduled);
         }
         Self {
-            summary: summary::of(plan, jobs, kinds, &haul, threads, &delays),
+            summary: summary::of(plan, jobs, kinds, &results, threads, &delays),
             timeline,
-            seconds: seconds(&buckets, &haul.seconds),
+            seconds: seconds(&buckets, &results.seconds),
             histograms,
-            samples: haul.samples.by_source.into_iter().collect(),
-            mergeable: plan.part.map(|_| Mergeable { seconds: haul.mergeable, lateness: delays.lateness }),
+            samples: results.samples.by_source.into_iter().collect(),
+            mergeable: plan.part.map(|_| Mergeable { seconds: results.mergeable, lateness: delays.lateness }),
         }
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {
         let histograms = self.histograms.iter().map(|(name, h)| (name.clone(), h.to_pairs())).collect();
-        let packed = Packed {
+        let packed = EncodedOutcome {
             summary: self.summary.clone(),
             timeline: self.timeline.clone(),
             seconds: self.seconds.clone(),
@@ -85,7 +91,7 @@ impl Outcome {
     /// # Errors
     /// Input: the bytes are not an encoded outcome.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let packed = Packed::decode(bytes)?;
+        let packed = EncodedOutcome::decode(bytes)?;
         let histograms = packed.histograms.iter().map(|(name, pairs)| {
             let mut histogram = Histogram::new();
             histogram.add_pairs(pairs)?;
@@ -102,15 +108,15 @@ impl Outcome {
     }
 }
 
-fn histograms(kinds: &[Kind], haul: &Haul) -> (BTreeMap<String, Histogram>, Delays) {
+fn histograms(kinds: &[Kind], results: &ThreadResults) -> (BTreeMap<String, Histogram>, Delays) {
     let mut all = BTreeMap::<String, Histogram>::new();
     let mut delays = Delays { lateness: Histogram::new(), lag: Histogram::new() };
     for name in ["response_time", "service_time", LOOP_DELAY, REPLIES_PER_WAIT] {
         all.insert(name.to_owned(), Histogram::new());
     }
     let mut merge = |name: &str, histogram: &Histogram| all.get_mut(name).expect("inserted above").merge(histogram);
-    merge("response_time", &haul.due.never_begun);
-    for recording in &haul.recordings {
+    merge("response_time", &results.due.never_started);
+    for recording in &results.recordings {
         delays.lateness.merge(&recording.lateness);
         delays.lag.merge(&recording.lag);
         merge("response_time", &recording.censored);
@@ -120,7 +126,7 @@ fn histograms(kinds: &[Kind], haul: &Haul) -> (BTreeMap<String, Histogram>, Dela
             by_kind.iter().for_each(|histogram| merge(name, histogram));
         }
     }
-    for recording in &haul.recordings {
+    for recording in &results.recordings {
         for (name, by_kind) in [("response_time", &recording.response), ("service_time", &recording.service)] {
             for (kind, histogram) in kinds.iter().zip(by_kind) {
                 all.entry(format!("{name}{{script={}}}", kind.name)).or_default().merge(histogram);
@@ -129,7 +135,8 @@ fn histograms(kinds: &[Kind], haul: &Haul) -> (BTreeMap<String, Histogram>, Dela
     }
     let places = kinds.iter().flat_map(|kind| kind.places.iter().map(move |place| (kind, place)));
     for (number, (kind, place)) in places.enumerate() {
-        for answers in haul.recordings.iter().filter_map(|one| one.answers.get(number)).filter(|one| one.count() > 0) {
+        for answers in results.recordings.iter().filter_map(|one| one.answers.get(number)).filter(|one| one.count() > 0)
+        {
             let name = format!("answer_time{{statement={}:{}}}", kind.name, place.command);
             all.entry(name).or_default().merge(answers);
         }
@@ -147,7 +154,7 @@ fn columns(buckets: &[Bucket], width_s: f64) -> Columns {
     ])
 }
 
-type Figure = fn(&Second) -> f64;
+type SecondMetric = fn(&Second) -> f64;
 
 fn seconds(buckets: &[Bucket], responses: &[Second]) -> Columns {
     let per_second = (clock::SECOND / BUCKET_NS) as usize;
@@ -163,7 +170,7 @@ fn seconds(buckets: &[Bucket], responses: &[Second]) -> Columns {
 /// Adds columns with the response times of each second.
 pub(super) fn response_columns(columns: &mut Columns, responses: &[Second]) {
     let rows = columns.get("t_s").map_or(0, Vec::len);
-    let figures: [(&str, Figure); 6] = [
+    let figures: [(&str, SecondMetric); 6] = [
         ("response_mean_s", |second| second.mean_s),
         ("response_p50_s", |second| second.p50_s),
         ("response_p90_s", |second| second.p90_s),
@@ -178,7 +185,7 @@ pub(super) fn response_columns(columns: &mut Columns, responses: &[Second]) {
 }
 
 /// An encoded outcome: a JSON header with lengths, followed by the binary data.
-struct Packed {
+struct EncodedOutcome {
     summary: Summary,
     timeline: Columns,
     seconds: Columns,
@@ -188,27 +195,27 @@ struct Packed {
 }
 
 /// Header of a second: number of bytes of its response times, number of failed transactions, and width in ns.
-type HeadOfSecond = (usize, u64, u64);
+type SecondHeader = (usize, u64, u64);
 
 #[derive(Serialize, Deserialize)]
-struct Head {
+struct Header {
     summary: Summary,
     timeline: BTreeMap<String, usize>,
     seconds: BTreeMap<String, usize>,
     histograms: BTreeMap<String, usize>,
     samples: BTreeMap<String, Vec<(f64, usize)>>,
     /// Number of bytes of the lateness histogram, and the headers of the seconds.
-    mergeable: Option<(usize, Vec<HeadOfSecond>)>,
+    mergeable: Option<(usize, Vec<SecondHeader>)>,
 }
 
-impl Packed {
+impl EncodedOutcome {
     fn encode(&self) -> Vec<u8> {
         let rows = |columns: &Columns| columns.iter().map(|(name, values)| (name.clone(), values.len())).collect();
         let sizes = |list: &Vec<(f64, Vec<u8>)>| list.iter().map(|(t_s, bytes)| (*t_s, bytes.len())).collect();
         let lateness = self.mergeable.as_ref().map(|kept| kept.lateness.to_pairs()).unwrap_or_default();
         let by_second = |second: &MergeableSecond| (second.pairs.len(), second.failed, second.width_ns);
         let mergeable = |kept: &Mergeable| (lateness.len(), kept.seconds.iter().map(by_second).collect());
-        let head = Head {
+        let head = Header {
             summary: self.summary.clone(),
             timeline: rows(&self.timeline),
             seconds: rows(&self.seconds),
@@ -236,7 +243,7 @@ impl Packed {
         let (length, rest) = bytes.split_first_chunk::<8>().ok_or_else(short)?;
         let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| short())?;
         let (head, mut rest) = rest.split_at_checked(length).ok_or_else(short)?;
-        let head: Head = serde_json::from_slice(head).map_err(|error| bad(&error.to_string()))?;
+        let head: Header = serde_json::from_slice(head).map_err(|error| bad(&error.to_string()))?;
         let mut take = |n: usize| -> Result<&[u8]> {
             let (taken, left) = rest.split_at_checked(n).ok_or_else(short)?;
             rest = left;

@@ -29,10 +29,10 @@ pub enum Pace<'a> {
 /// until its scheduled start. The thread of the client does not matter. A transaction therefore waits only while all
 /// clients are busy, and each scheduled start wakes only one thread.
 #[derive(Debug)]
-pub struct SharedSchedule(Mutex<Queue>);
+pub struct SharedSchedule(Mutex<ScheduleQueue>);
 
 #[derive(Debug)]
-struct Queue {
+struct ScheduleQueue {
     schedule: Schedule,
     /// Transactions that clients took but could not start.
     returned: Vec<u64>,
@@ -40,7 +40,7 @@ struct Queue {
 
 impl SharedSchedule {
     pub fn new(schedule: Schedule) -> Self {
-        Self(Mutex::new(Queue { schedule, returned: Vec::new() }))
+        Self(Mutex::new(ScheduleQueue { schedule, returned: Vec::new() }))
     }
 
     /// Takes the next transaction for the caller. Returns its scheduled start, or None if no transaction starts before
@@ -66,12 +66,12 @@ impl SharedSchedule {
         self.queue().returned.push(due);
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, ScheduleQueue> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Queue {
+impl ScheduleQueue {
     /// Takes the earliest returned transaction whose scheduled start is before `until`.
     #[cold]
     fn take_returned(&mut self, until: u64) -> Option<u64> {
@@ -131,7 +131,7 @@ impl<'a> Pace<'a> {
 
     /// Returns when the client of this `rank` (from 0) may start a transaction. This is the earliest such instant that
     /// is not before `instant`.
-    pub fn admits(&self, rank: usize, instant: u64) -> u64 {
+    pub fn earliest_start(&self, rank: usize, instant: u64) -> u64 {
         let Self::Varied { active, origin, .. } = self else { return instant };
         // The number of active clients is rounded to the nearest integer.
         let at = clock::to_seconds(instant.saturating_sub(*origin));

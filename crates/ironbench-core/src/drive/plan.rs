@@ -86,7 +86,7 @@ impl Part {
 
 impl Plan {
     /// Returns the part of the load that this plan drives. This is the whole load by default.
-    pub fn its_part(&self) -> Part {
+    pub fn part_or_whole(&self) -> Part {
         self.part.unwrap_or(Part::whole(self.clients))
     }
 
@@ -137,7 +137,7 @@ pub enum Engine {
         #[serde(default)]
         bind_back: bool,
     },
-    /// A driver that the caller provides as objects (`drive::called`), such as a Python driver.
+    /// A driver that the caller provides as objects (`drive::drive_with`), such as a Python driver.
     Called {
         /// Whether scripts are written for MySQL or MariaDB.
         #[serde(default)]

@@ -9,57 +9,57 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use super::opening::Carried;
-use crate::measure::cpu::{Cpu, bind_thread};
+use super::parallel_connect::ClientConnection;
+use crate::measure::cpu::{CpuTime, pin_thread};
 use crate::{Error, Result};
 
 /// A function that opens a connection. The function fails soon after the flag is set.
-pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<Carried> + Send + Sync>;
+pub type Connect = Arc<dyn Fn(Arc<AtomicBool>) -> Result<ClientConnection> + Send + Sync>;
 
 /// Counts how often a client has used its connection.
 #[derive(Debug)]
 pub struct Lifetime {
-    most: u64,
-    used: u64,
+    max_uses: u64,
+    uses: u64,
 }
 
 impl Lifetime {
-    /// Creates the count for a client that reconnects after `most` uses. 0 means never.
-    pub fn new(most: u64) -> Self {
-        Self { most: if most > 0 { most } else { u64::MAX }, used: 0 }
+    /// Creates the count for a client that reconnects after `max_uses` uses. 0 means never.
+    pub fn new(max_uses: u64) -> Self {
+        Self { max_uses: if max_uses > 0 { max_uses } else { u64::MAX }, uses: 0 }
     }
 
     #[inline]
-    pub fn used(&mut self) {
-        self.used += 1;
+    pub fn count_use(&mut self) {
+        self.uses += 1;
     }
 
     #[inline]
     pub fn is_over(&self) -> bool {
-        self.used >= self.most
+        self.uses >= self.max_uses
     }
 
     /// Restarts the count for a new connection.
-    pub fn begins(&mut self) {
-        self.used = 0;
+    pub fn restart(&mut self) {
+        self.uses = 0;
     }
 }
 
 /// Number of helper threads per driving thread.
-const AT_ONCE: usize = 8;
+const HELPERS: usize = 8;
 
 /// A requested connection, or the error that prevented it.
-pub struct Made {
+pub struct NewConnection {
     pub client: usize,
-    pub connection: Result<Carried>,
+    pub connection: Result<ClientConnection>,
     /// CPU time spent on opening the connection.
-    pub cpu: Cpu,
+    pub cpu: CpuTime,
 }
 
 pub struct Reconnector {
     /// Channel that passes requests to the helpers. The value is None when there will be no more requests.
-    asked: Option<Sender<usize>>,
-    made: Receiver<Made>,
+    requests: Option<Sender<usize>>,
+    ready: Receiver<NewConnection>,
     /// An eventfd that is written to whenever a connection is ready.
     event: Arc<OwnedFd>,
     stop: Arc<AtomicBool>,
@@ -72,23 +72,23 @@ impl Reconnector {
         let failed = |error: rustix::io::Errno| Error::failure("eventfd", error.to_string());
         let event = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(failed)?);
         let stop = Arc::<AtomicBool>::default();
-        let (asked, wishes) = channel();
-        let (made, taken) = channel();
+        let (requests, wishes) = channel();
+        let (ready, taken) = channel();
         let wishes = Arc::new(Mutex::new(wishes));
-        let mut reconnector = Self { asked: Some(asked), made: taken, event, stop, helpers: Vec::new() };
-        for number in 0..clients.min(AT_ONCE) {
-            let (connect, wishes, made, cpus) = (connect.clone(), wishes.clone(), made.clone(), cpus.to_vec());
+        let mut reconnector = Self { requests: Some(requests), ready: taken, event, stop, helpers: Vec::new() };
+        for number in 0..clients.min(HELPERS) {
+            let (connect, wishes, ready, cpus) = (connect.clone(), wishes.clone(), ready.clone(), cpus.to_vec());
             let (event, stop) = (reconnector.event.clone(), reconnector.stop.clone());
             let help = move || {
-                bind_thread(&cpus);
+                pin_thread(&cpus);
                 loop {
                     // The lock is released before connecting, so that another helper can wait for the next request.
                     let wish = wishes.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(client) = wish else { return };
-                    let before = Cpu::of_thread();
+                    let before = CpuTime::of_thread();
                     let connection = connect(stop.clone());
-                    let cpu = Cpu::of_thread().since(before);
-                    if made.send(Made { client, connection, cpu }).is_err() {
+                    let cpu = CpuTime::of_thread().since(before);
+                    if ready.send(NewConnection { client, connection, cpu }).is_err() {
                         return;
                     }
                     // Writing cannot fail, because the eventfd counter overflows only after 2^64 connections.
@@ -106,20 +106,20 @@ impl Reconnector {
         self.event.as_fd()
     }
 
-    pub fn ask(&self, client: usize) {
+    pub fn request(&self, client: usize) {
         // Sending cannot fail, because the helpers receive requests until the sender is dropped.
-        let _ = self.asked.as_ref().map(|asked| asked.send(client));
+        let _ = self.requests.as_ref().map(|requests| requests.send(client));
     }
 
     /// Takes a connection that is ready. Returns None if there is none.
-    pub fn next(&self) -> Option<Made> {
-        self.made.try_recv().ok()
+    pub fn next(&self) -> Option<NewConnection> {
+        self.ready.try_recv().ok()
     }
 }
 
 impl Drop for Reconnector {
     fn drop(&mut self) {
-        self.asked = None;
+        self.requests = None;
         self.stop.store(true, Relaxed);
         for helper in self.helpers.drain(..) {
             let _ = helper.join();

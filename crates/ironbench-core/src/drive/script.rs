@@ -3,9 +3,9 @@
 
 use std::borrow::Cow;
 
-use super::crew::Orders;
 use super::jobs::{Jobs, Next, Role};
 use super::plan::{Part, Plan};
+use super::threads::DriveContext;
 use super::transaction::Ending;
 use crate::measure::{Tally, clock};
 use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
@@ -15,9 +15,9 @@ pub const SCRIPT_ERROR: &str = "script";
 /// Error class of a transaction that lost its connection.
 pub const CONNECTION_LOST: &str = "connection-lost";
 /// Maximum number of characters of a command in a message. The limits keep records small.
-const MOST_SHOWN: usize = 200;
+const MAX_SHOWN: usize = 200;
 /// Maximum number of characters of a cause in a message.
-const MOST_CAUSE: usize = 400;
+const MAX_CAUSE: usize = 400;
 
 /// The next action of the script.
 #[derive(Debug)]
@@ -39,13 +39,13 @@ pub struct ScriptClient<'p> {
     random: Random,
     /// Random stream for choosing scripts. The stream is separate, so that choosing a script does not change the
     /// numbers that `random()` draws.
-    choice: Random,
+    script_random: Random,
     /// Chooses the scripts in place of the weights. The value is None without a source of jobs.
     role: Option<Box<dyn Role + 'p>>,
     /// The script of a job that the client has taken but not started, or None if there is no such job.
-    claimed: Option<usize>,
+    next_job: Option<usize>,
     script: usize,
-    at: usize,
+    command_index: usize,
     /// Number of attempts at the current transaction, including the current one.
     attempts: u32,
     /// Maximum number of attempts. 0 means no limit.
@@ -63,21 +63,21 @@ pub struct Clients<'p> {
     jobs: Option<&'p dyn Jobs>,
     seeds: Seeds,
     seed: u64,
-    places: Places,
+    numbers: ClientNumbers,
     max_tries: u32,
     retried_errors: &'p [String],
 }
 
 /// Numbers the clients of all parts of a load. The clients of the plans come first, followed by the clients that wait
 /// for jobs.
-struct Places {
+struct ClientNumbers {
     clients: usize,
     part: Part,
 }
 
-impl Places {
+impl ClientNumbers {
     fn new(plan: &Plan) -> Self {
-        Self { clients: plan.clients, part: plan.its_part() }
+        Self { clients: plan.clients, part: plan.part_or_whole() }
     }
 
     /// Returns the number of a client among the clients of all parts. Clients that wait for jobs are numbered
@@ -94,17 +94,17 @@ impl Places {
 }
 
 impl<'p> Clients<'p> {
-    pub fn new(program: &'p Program, orders: &'p Orders) -> Self {
+    pub fn new(program: &'p Program, orders: &'p DriveContext) -> Self {
         let Plan { variables, seed, max_tries, retried_errors, .. } = orders.plan;
-        let places = Places::new(orders.plan);
+        let numbers = ClientNumbers::new(orders.plan);
         let waiting = orders.clients() - orders.plan.clients;
-        let seeds = Seeds::new(*seed, places.all(waiting), gives_default_seed(variables));
+        let seeds = Seeds::new(*seed, numbers.all(waiting), gives_default_seed(variables));
         let (jobs, seed, max_tries) = (orders.jobs, *seed, *max_tries);
-        Self { program, variables, jobs, seeds, seed, places, max_tries, retried_errors }
+        Self { program, variables, jobs, seeds, seed, numbers, max_tries, retried_errors }
     }
 
     pub fn client(&self, client: usize) -> ScriptClient<'p> {
-        let place = self.places.of(client);
+        let place = self.numbers.of(client);
         let automatic = Automatic {
             client_id: place as i64,
             default_seed: self.seeds.default_seed,
@@ -115,11 +115,11 @@ impl<'p> Clients<'p> {
             program: self.program,
             variables: Variables::new(self.program, self.variables, &automatic),
             random: self.seeds.client(place),
-            choice: self.seeds.choice(place),
+            script_random: self.seeds.choice(place),
             role: self.jobs.map(|jobs| jobs.role(self.program, client)),
-            claimed: None,
+            next_job: None,
             script: 0,
-            at: 0,
+            command_index: 0,
             attempts: 0,
             max_tries: self.max_tries,
             retried_errors: self.retried_errors,
@@ -137,8 +137,8 @@ impl<'p> ScriptClient<'p> {
     /// Chooses a script by weight, or takes the script of the next job. Starts at the script's first command.
     #[inline]
     pub fn begin(&mut self) {
-        self.script = if self.role.is_none() { self.program.choose(&mut self.choice) } else { self.job() };
-        self.at = 0;
+        self.script = if self.role.is_none() { self.program.choose(&mut self.script_random) } else { self.job() };
+        self.command_index = 0;
         self.attempts = 1;
         if self.max_tries != 1 {
             self.save();
@@ -147,15 +147,15 @@ impl<'p> ScriptClient<'p> {
 
     #[cold]
     fn job(&mut self) -> usize {
-        if self.claimed.is_none() {
+        if self.next_job.is_none() {
             self.claim(clock::now());
         }
-        self.claimed.take().expect("a client that the schedule moves always has work")
+        self.next_job.take().expect("a client that the schedule moves always has work")
     }
 
     /// Implements [`super::Transaction::line`].
-    pub fn line(&self) -> Option<usize> {
-        self.role.as_ref().and_then(|role| role.line())
+    pub fn job_queue(&self) -> Option<usize> {
+        self.role.as_ref().and_then(|role| role.job_queue())
     }
 
     /// Implements [`super::Transaction::rest_ns`].
@@ -169,7 +169,7 @@ impl<'p> ScriptClient<'p> {
         let Some(role) = &mut self.role else { return Next::NotBefore(clock::NEVER) };
         let next = role.next(now, &mut self.variables);
         if let Next::Job { script, .. } = next {
-            self.claimed = Some(script);
+            self.next_job = Some(script);
         }
         next
     }
@@ -185,7 +185,7 @@ impl<'p> ScriptClient<'p> {
     }
 
     /// Restarts the transaction with the same variables and random numbers. Returns false if no attempts are left.
-    pub fn repeat(&mut self, tally: &mut Tally) -> bool {
+    pub fn retry(&mut self, tally: &mut Tally) -> bool {
         if self.max_tries != 0 && self.attempts >= self.max_tries {
             return false;
         }
@@ -193,7 +193,7 @@ impl<'p> ScriptClient<'p> {
         self.random.clone_from(random);
         self.variables.clone_from(variables);
         self.attempts = self.attempts.saturating_add(1);
-        self.at = 0;
+        self.command_index = 0;
         tally.kinds[self.script].retries += 1;
         true
     }
@@ -204,40 +204,40 @@ impl<'p> ScriptClient<'p> {
     }
 
     /// Returns the index of the last executed command in its script.
-    pub fn at(&self) -> usize {
-        self.at.saturating_sub(1)
+    pub fn command_index(&self) -> usize {
+        self.command_index.saturating_sub(1)
     }
 
     /// Returns a command's index in the whole program.
-    pub fn command(&self, at: usize) -> usize {
-        self.program.scripts[self.script].commands_before + at
+    pub fn command(&self, command_index: usize) -> usize {
+        self.program.scripts[self.script].commands_before + command_index
     }
 
-    /// Formats an error of the command at `at`. The text contains the command's place, the cause, and the command as
-    /// written.
-    pub fn words(&self, at: usize, cause: &str) -> String {
+    /// Formats an error of the command at `command_index`. The text contains the command's position, the cause, and the
+    /// command as written.
+    pub fn error_message(&self, command_index: usize, cause: &str) -> String {
         let script = &self.program.scripts[self.script];
-        let cause = cut(cause, MOST_CAUSE);
-        let Some(Place { line, command, text }) = script.places.get(at) else {
+        let cause = shorten(cause, MAX_CAUSE);
+        let Some(Place { line, command, text }) = script.places.get(command_index) else {
             return format!("script {}: {cause}", script.name);
         };
-        format!("script {}, line {line}, command {command}: {cause}; in: {}", script.name, cut(text, MOST_SHOWN))
+        format!("script {}, line {line}, command {command}: {cause}; in: {}", script.name, shorten(text, MAX_SHOWN))
     }
 
     /// Formats an error that is a mistake in the script rather than an error of the engine.
-    pub fn own_words(&self, at: usize, cause: &str) -> String {
-        self.words(at, &format!("error of the script itself: {cause}"))
+    pub fn script_error_message(&self, command_index: usize, cause: &str) -> String {
+        self.error_message(command_index, &format!("error of the script itself: {cause}"))
     }
 
     /// Handles a lost connection, as [`super::Transaction::abandon`] describes. The transaction is not retried, because
     /// it may have been committed.
     #[cold]
     pub fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
-        if self.line().is_some() {
+        if self.job_queue().is_some() {
             return None;
         }
         if inside {
-            tally.failure(self.script, CONNECTION_LOST, true, || self.words(self.at(), cause));
+            tally.failure(self.script, CONNECTION_LOST, true, || self.error_message(self.command_index(), cause));
             return Some(self.count_end(false, tally));
         }
         Some(self.ending(false))
@@ -265,15 +265,15 @@ impl<'p> ScriptClient<'p> {
         let on_purpose = role.ended(&mut self.variables, well);
         let counts = &mut tally.kinds[self.script];
         counts.rolled_back += u64::from(on_purpose && well);
-        counts.unscheduled += u64::from(well && role.line().is_some());
+        counts.unscheduled += u64::from(well && role.job_queue().is_some());
     }
 
     /// Runs meta-commands up to the next command for the engine, the next sleep, or the end.
     #[inline]
     pub fn advance(&mut self) -> Action<'p> {
         let commands = &self.program.scripts[self.script].commands;
-        while let Some(command) = commands.get(self.at) {
-            self.at += 1;
+        while let Some(command) = commands.get(self.command_index) {
+            self.command_index += 1;
             match command {
                 Command::Sql(sql) => return Action::Sql(sql),
                 Command::Set { slot, expression, .. } => {
@@ -285,11 +285,11 @@ impl<'p> ScriptClient<'p> {
                 Command::JumpUnless { condition, target, .. } => {
                     match evaluate(condition, &mut self.variables, &mut self.random) {
                         Ok(value) if value.is_true() => {}
-                        Ok(_) => self.at = *target,
+                        Ok(_) => self.command_index = *target,
                         Err(error) => return Action::Fault(error.to_string()),
                     }
                 }
-                Command::Jump { target } => self.at = *target,
+                Command::Jump { target } => self.command_index = *target,
                 Command::Sleep { argument, unit_ns, .. } => {
                     return match self.variables.sleep_ns(*argument, *unit_ns) {
                         Ok(ns) => Action::Sleep(ns),
@@ -306,6 +306,6 @@ impl<'p> ScriptClient<'p> {
 }
 
 /// Shortens a text to `most` characters.
-fn cut(text: &str, most: usize) -> Cow<'_, str> {
+fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     text.char_indices().nth(most).map_or(Cow::Borrowed(text), |(end, _)| Cow::Owned(format!("{}…", &text[..end])))
 }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::haul::Haul;
 use super::jobs::Jobs;
 use super::kind::Kind;
 use super::plan::Plan;
-use crate::measure::cpu::Cpu;
+use super::thread_results::ThreadResults;
+use crate::measure::cpu::CpuTime;
 use crate::measure::tally::{Counts, Lap};
 use crate::measure::{Histogram, Tally, clock};
 use pgbench_script::Place;
@@ -206,25 +206,25 @@ pub(super) fn of(
     plan: &Plan,
     jobs: Option<&dyn Jobs>,
     kinds: &[Kind],
-    haul: &Haul,
+    results: &ThreadResults,
     threads: usize,
     delays: &Delays,
 ) -> Summary {
     let mut measured = Tally::new(kinds.len());
     let mut total = Tally::new(kinds.len());
-    let mut cpu = Cpu::default();
-    for recording in &haul.recordings {
+    let mut cpu = CpuTime::default();
+    for recording in &results.recordings {
         measured.merge(&recording.measured);
         total.merge(&recording.total);
         cpu = cpu.plus(recording.cpu);
     }
     cpu = cpu.plus(measured.reconnects.cpu);
-    let elapsed_ns = elapsed_ns(plan, haul);
+    let elapsed_ns = elapsed_ns(plan, results);
     let Counts { transactions, failed, retries, retried, unscheduled, .. } = measured.total();
     let cpu_s = clock::to_seconds(cpu.user_ns + cpu.system_ns);
-    let each = || haul.recordings.iter();
-    let longest_wait_ns = each().map(|one| one.longest_wait_ns).fold(haul.due.longest_wait_ns, u64::max);
-    let (cut_off, cut_off_s) = cut_off(haul);
+    let each = || results.recordings.iter();
+    let longest_wait_ns = each().map(|one| one.longest_wait_ns).fold(results.due.longest_wait_ns, u64::max);
+    let (cut_off, cut_off_s) = cut_off(results);
     let mut summary = Summary {
         elapsed_s: clock::to_seconds(elapsed_ns),
         warmup_s: plan.warmup_s,
@@ -236,27 +236,27 @@ pub(super) fn of(
         failed,
         retries,
         retried,
-        due: haul.due.in_window,
-        not_started: haul.ended.not_started,
-        unfinished: haul.ended.unfinished,
-        unfinished_s: clock::to_seconds(haul.ended.unfinished_ns),
+        due: results.due.in_window,
+        not_started: results.unfinished.not_started,
+        unfinished: results.unfinished.unfinished,
+        unfinished_s: clock::to_seconds(results.unfinished.unfinished_ns),
         longest_wait_s: clock::to_seconds(longest_wait_ns),
-        censored: haul.due.never_begun.count() + each().map(|one| one.censored.count()).sum::<u64>(),
+        censored: results.due.never_started.count() + each().map(|one| one.censored.count()).sum::<u64>(),
         cut_off,
         cut_off_s,
         loop_wait_s: clock::to_seconds(each().map(|one| one.loop_wait_ns).sum()),
-        receive_rearms: haul.ended.receive_rearms,
-        carried_s: clock::to_seconds(haul.recordings.iter().map(|recording| recording.carried_ns).sum()),
+        receive_rearms: results.unfinished.receive_rearms,
+        carried_s: clock::to_seconds(results.recordings.iter().map(|recording| recording.carried_ns).sum()),
         commits: total.commits,
         refused_changes: total.refused_changes,
         completed: total.total().transactions,
-        server_commits_uncertain: haul.ended.abandoned,
+        server_commits_uncertain: results.unfinished.abandoned,
         reconnects: measured.reconnects.count,
         reconnects_s: clock::to_seconds(measured.reconnects.sum_ns),
         reconnects_cpu_s: clock::to_seconds(measured.reconnects.cpu.user_ns + measured.reconnects.cpu.system_ns),
         connections_lost: total.connections_lost,
-        clients_lost: haul.clients_lost as u64,
-        loss_cause: haul.loss_cause.clone(),
+        clients_lost: results.clients_lost as u64,
+        loss_cause: results.loss_cause.clone(),
         scripts: scripts(kinds, &measured, &total),
         statements: statements(kinds, &measured),
         client_cpu_s: CpuSeconds { user: clock::to_seconds(cpu.user_ns), system: clock::to_seconds(cpu.system_ns) },
@@ -264,20 +264,20 @@ pub(super) fn of(
         lateness_mean_s: 0.0,
         lateness_p99_s: 0.0,
         lateness_max_s: 0.0,
-        io: haul.io.clone(),
-        cut_short: haul.cut_short,
-        aborted: !haul.cause.is_empty(),
-        cause: haul.cause.clone(),
-        stopped_on_error: haul.by_error,
-        started_unix_s: clock::to_seconds(haul.started_unix_ns),
-        observer_cpu_s: haul.samples.cpu_s,
-        samples_dropped: haul.samples.dropped,
-        samples_missed: haul.samples.missed,
-        observer_notes: haul.samples.notes.clone(),
-        observer_backend_pids: haul.samples.backend_pids.clone(),
-        observer_connections: haul.samples.own.connections,
-        observer_commits: haul.samples.own.commits,
-        observer_commits_uncertain: haul.samples.own.unanswered,
+        io: results.io.clone(),
+        cut_short: results.cut_short,
+        aborted: !results.cause.is_empty(),
+        cause: results.cause.clone(),
+        stopped_on_error: results.by_error,
+        started_unix_s: clock::to_seconds(results.started_unix_ns),
+        observer_cpu_s: results.samples.cpu_s,
+        samples_dropped: results.samples.dropped,
+        samples_missed: results.samples.missed,
+        observer_notes: results.samples.notes.clone(),
+        observer_backend_pids: results.samples.backend_pids.clone(),
+        observer_connections: results.samples.own.connections,
+        observer_commits: results.samples.own.commits,
+        observer_commits_uncertain: results.samples.own.unanswered,
         threads,
         clients: plan.clients,
         waiting_clients: jobs.map_or(0, Jobs::waiting_clients),
@@ -290,9 +290,9 @@ pub(super) fn of(
 /// Returns the number and total time of the transactions that count as cut off. These transactions were in progress at
 /// the end of the window, and had already taken longer than 99% of the finished ones. Shorter transactions are not
 /// counted, because some transactions are in progress at any instant.
-fn cut_off(haul: &Haul) -> (u64, f64) {
+fn cut_off(results: &ThreadResults) -> (u64, f64) {
     let (mut service, mut in_flight) = (Histogram::new(), Histogram::new());
-    for recording in &haul.recordings {
+    for recording in &results.recordings {
         recording.service.iter().for_each(|histogram| service.merge(histogram));
         in_flight.merge(&recording.in_flight);
     }
@@ -313,11 +313,11 @@ impl Summary {
 /// Returns the length of the window. In turns, this is the mean time that a client spent on measured transactions and
 /// on the think time after them. The throughput is then unbiased, even if slices begin and end in the middle of
 /// transactions (see `measure::recorder::turns`).
-fn elapsed_ns(plan: &Plan, haul: &Haul) -> u64 {
-    let in_turns = haul.recordings.iter().filter_map(|recording| recording.busy_ns);
+fn elapsed_ns(plan: &Plan, results: &ThreadResults) -> u64 {
+    let in_turns = results.recordings.iter().filter_map(|recording| recording.busy_ns);
     match in_turns.reduce(|a, b| a + b) {
         Some(busy_ns) => busy_ns / plan.clients as u64,
-        None => haul.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0),
+        None => results.recordings.iter().map(|recording| recording.elapsed_ns).max().unwrap_or(0),
     }
 }
 

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use proptest::prelude::*;
 
-use super::crew::{Orders, Start, Worker, shares};
-use super::haul::Ended;
 use super::kind::Kind;
 use super::plan::{Arrivals, Engine, ObserverSource, OnError, Plan, Schedule, ScriptSource, Stop};
-use super::{Control, Outcome, crew, drive, work};
+use super::thread_results::UnfinishedWork;
+use super::threads::{DriveContext, Start, Worker, client_ranges};
+use super::{Control, Outcome, drive, threads, work};
 use crate::measure::Recorder;
 
 fn script(name: &str, text: &str, weight: u32) -> ScriptSource {
@@ -237,18 +237,25 @@ fn a_thread_that_panics_ends_the_trial_at_once_and_is_its_error() {
             "null"
         }
 
-        fn run(&mut self, start: &Start, _: &mut Recorder) -> Ended {
+        fn run(&mut self, start: &Start, _: &mut Recorder) -> UnfinishedWork {
             assert!(self.0 == 0, "broken");
             while !start.must_end() {
                 std::thread::yield_now();
             }
-            Ended::default()
+            UnfinishedWork::default()
         }
     }
     let (plan, control) = (plan(2, 2, Stop::DurationS(600.0)), Control::new());
-    let at_work = AtomicUsize::new(2);
-    let orders = Orders { plan: &plan, jobs: None, kinds: 1, shares: shares(2, 2), control: &control, at_work };
-    let error = crew::run(&orders, |thread, _| Ok(Broken(thread)), &mut || true).err().unwrap();
+    let active_clients = AtomicUsize::new(2);
+    let context = DriveContext {
+        plan: &plan,
+        jobs: None,
+        kinds: 1,
+        client_ranges: client_ranges(2, 2),
+        control: &control,
+        active_clients,
+    };
+    let error = threads::run(&context, |thread, _| Ok(Broken(thread)), &mut || true).err().unwrap();
     assert_eq!(error.to_string(), "thread drive-1: panicked: broken");
 }
 
@@ -302,16 +309,16 @@ impl Drop for Holder {
     }
 }
 
-impl crew::Worker for Holder {
+impl threads::Worker for Holder {
     fn io(&self) -> &'static str {
         "none"
     }
 
-    fn run(&mut self, _start: &crew::Start, recorder: &mut crate::measure::Recorder) -> Ended {
+    fn run(&mut self, _start: &threads::Start, recorder: &mut crate::measure::Recorder) -> UnfinishedWork {
         let now = crate::measure::clock::now();
         recorder.complete(0, now, now, now);
         recorder.close(now);
-        Ended::default()
+        UnfinishedWork::default()
     }
 }
 
@@ -330,7 +337,7 @@ fn connections_stay_open_until_the_last_samples_are_taken() {
     let kinds = [Kind { name: "one".to_owned(), weight: 1, statements: 0, places: Vec::new() }];
     let only = std::sync::Mutex::new(Some(Holder(held.clone())));
     let make = |_, _| Ok(only.lock().unwrap().take().unwrap());
-    let outcome = work(&plan, &Control::new(), 1, &kinds, |orders| crew::run(orders, make, &mut || true)).unwrap();
+    let outcome = work(&plan, &Control::new(), 1, &kinds, |context| threads::run(context, make, &mut || true)).unwrap();
     let (_, last) = outcome.samples["held"].last().unwrap();
     let after = std::fs::read(&held).unwrap();
     assert_eq!((last.as_slice(), after.as_slice()), (b"connected".as_slice(), b"gone".as_slice()));

@@ -67,7 +67,7 @@ pub trait Transaction {
     }
 
     /// Returns the queue in which this client waits for jobs. Returns None if the client follows the schedule.
-    fn line(&self) -> Option<usize> {
+    fn job_queue(&self) -> Option<usize> {
         None
     }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! A driving thread fills its own buffers and passes full ones to one writer thread, so the driving thread never waits
-//! for the disk. When [`MOST_WAITING`] buffers are queued, or writing has failed, the trial aborts. The log of a valid
+//! for the disk. When [`MAX_WAITING`] buffers are queued, or writing has failed, the trial aborts. The log of a valid
 //! trial is thus complete, and logging never slows down a transaction.
 
 use std::fs::File;
@@ -17,20 +17,20 @@ use std::time::Duration;
 use super::plan::{Plan, TransactionLogFile};
 use super::transaction::Ending;
 use crate::measure::clock::{self, MICROSECOND, SECOND};
-use crate::measure::crew::{Gate, Post, Resident};
+use crate::measure::threads::{BackgroundThread, Gate, ThreadSettings};
 use crate::{Error, Result};
 use pgbench_script::Random;
 
 const BUFFER_BYTES: usize = 16 << 10;
 /// Maximum number of queued buffers: 64 MiB, about 1.6 million lines.
-const MOST_WAITING: usize = 4096;
+const MAX_WAITING: usize = 4096;
 /// Length of the longest line: eight 64-bit numbers, each followed by one character.
 const LONGEST_LINE: usize = 8 * 21;
 
 /// The file of a trial and the thread that writes it.
 pub(super) struct TransactionLog {
     buffers: SyncSender<Vec<u8>>,
-    writer: Resident,
+    writer: BackgroundThread,
     gate: Arc<Gate>,
     path: String,
     sampling_rate: f64,
@@ -52,13 +52,13 @@ impl TransactionLog {
     }
 
     fn writing_to(file: File, asked: &TransactionLogFile, plan: &Plan) -> Result<Self> {
-        let (buffers, full) = sync_channel(MOST_WAITING);
+        let (buffers, full) = sync_channel(MAX_WAITING);
         let gate = Arc::<Gate>::default();
         let path = asked.path.clone();
         let write = move |_: &Gate| write_all(file, &full).map_err(|error| Error::failure(path, error.to_string()));
         Ok(Self {
             buffers,
-            writer: Resident::start(Post::new("log-writer"), Arc::clone(&gate), write)?,
+            writer: BackgroundThread::start(ThreadSettings::new("log-writer"), Arc::clone(&gate), write)?,
             gate,
             path: asked.path.clone(),
             sampling_rate: asked.sampling_rate,
@@ -190,7 +190,7 @@ mod tests {
         let asked = TransactionLogFile { path: "log".to_owned(), sampling_rate: 1.0 };
         let log = TransactionLog::writing_to(file, &asked, &plan(1, 1, Stop::Transactions(1))).unwrap();
         let mut lines = log.lines(0, 0, 1);
-        let most = MOST_WAITING * BUFFER_BYTES;
+        let most = MAX_WAITING * BUFFER_BYTES;
         let error = (0..most).find_map(|_| lines.add(0, ENDING, 0, 0, 1).err());
         release();
         error.expect("the log cannot take so many lines")

@@ -19,7 +19,7 @@ use crate::measure::cpu;
 const LOOK: Duration = Duration::from_nanos(50 * MILLISECOND);
 
 /// Time limit for finishing transactions after a slice, in case a system has stopped responding.
-pub(super) const REST_PATIENCE_NS: u64 = if cfg!(test) { 300 * MILLISECOND } else { 60 * SECOND };
+pub(super) const REST_TIMEOUT_NS: u64 = if cfg!(test) { 300 * MILLISECOND } else { 60 * SECOND };
 
 /// Maximum time over which the starts of clients are spread, so that long transactions do not use up the turn.
 const LONGEST_SPREAD_NS: u64 = 2 * SECOND;
@@ -208,7 +208,7 @@ impl Turns {
                 return None;
             }
             match state.turn {
-                Some(turn) if turn.number > last.number => return cpu::bind_thread(&state.cpus).then_some(turn),
+                Some(turn) if turn.number > last.number => return cpu::pin_thread(&state.cpus).then_some(turn),
                 _ => {
                     (state, _) = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
                 }

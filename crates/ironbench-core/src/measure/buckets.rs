@@ -12,7 +12,7 @@ use super::histogram::LONGEST_NS;
 /// each.
 const HALF_BITS: u32 = 10;
 const HALF: usize = 1 << HALF_BITS;
-const LENGTH: usize = place(LONGEST_NS) + 1;
+const BUCKET_COUNT: usize = bucket_index(LONGEST_NS) + 1;
 
 /// Number of recorded values in each bucket. The buckets occupy 270 KB of address space. Memory is needed only for the
 /// buckets in use.
@@ -25,7 +25,7 @@ pub struct Buckets {
 
 impl Default for Buckets {
     fn default() -> Self {
-        Self { counts: vec![0; LENGTH], highest: 0 }
+        Self { counts: vec![0; BUCKET_COUNT], highest: 0 }
     }
 }
 
@@ -37,9 +37,9 @@ impl Buckets {
 
     #[inline]
     pub fn record_n(&mut self, ns: u64, times: u64) {
-        let place = place(ns.min(LONGEST_NS));
-        self.counts[place] += times;
-        self.highest = self.highest.max(place);
+        let bucket = bucket_index(ns.min(LONGEST_NS));
+        self.counts[bucket] += times;
+        self.highest = self.highest.max(bucket);
     }
 
     /// Copies `other`. Does not touch the memory of buckets that are unused in both.
@@ -52,9 +52,9 @@ impl Buckets {
     /// Returns the recorded values and clears the buckets.
     pub fn take(&mut self) -> Histogram {
         let mut histogram = Histogram::new();
-        for (place, count) in self.counts[..=self.highest].iter_mut().enumerate() {
+        for (bucket, count) in self.counts[..=self.highest].iter_mut().enumerate() {
             if *count > 0 {
-                histogram.record_n(lowest(place), std::mem::take(count));
+                histogram.record_n(bucket_start(bucket), std::mem::take(count));
             }
         }
         self.highest = 0;
@@ -64,18 +64,18 @@ impl Buckets {
 
 /// Returns the bucket of a value.
 #[inline]
-const fn place(value: u64) -> usize {
+const fn bucket_index(value: u64) -> usize {
     let doublings = (u64::BITS - HALF_BITS - 1) - (value | (2 * HALF as u64 - 1)).leading_zeros();
     ((doublings as usize) << HALF_BITS) + (value >> doublings) as usize
 }
 
 /// Returns the lowest value of a bucket.
-const fn lowest(place: usize) -> u64 {
-    if place < 2 * HALF {
-        return place as u64;
+const fn bucket_start(bucket: usize) -> u64 {
+    if bucket < 2 * HALF {
+        return bucket as u64;
     }
-    let doublings = (place >> HALF_BITS) - 1;
-    ((HALF + (place & (HALF - 1))) as u64) << doublings
+    let doublings = (bucket >> HALF_BITS) - 1;
+    ((HALF + (bucket & (HALF - 1))) as u64) << doublings
 }
 
 #[cfg(test)]
@@ -101,8 +101,8 @@ mod tests {
         }
 
         #[test]
-        fn a_bucket_holds_its_lowest_value(place_of in 0..LENGTH) {
-            prop_assert_eq!(place(lowest(place_of)), place_of);
+        fn a_bucket_holds_its_lowest_value(place_of in 0..BUCKET_COUNT) {
+            prop_assert_eq!(bucket_index(bucket_start(place_of)), place_of);
         }
     }
 }

@@ -47,7 +47,7 @@ pub fn sleep_until(instant: u64) {
 }
 
 /// Asks the kernel not to delay this thread's timers: the default slack of 50 µs would appear as lateness.
-pub fn sharpen_timers() {
+pub fn remove_timer_slack() {
     // SAFETY: PR_SET_TIMERSLACK takes one integer and affects only the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1usize) };
 }

@@ -4,12 +4,12 @@ use super::clock::{MICROSECOND, SECOND};
 
 /// CPU time in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cpu {
+pub struct CpuTime {
     pub user_ns: u64,
     pub system_ns: u64,
 }
 
-impl Cpu {
+impl CpuTime {
     /// Returns the CPU time of the calling thread since it started (`getrusage(2)`, `RUSAGE_THREAD`).
     pub fn of_thread() -> Self {
         // SAFETY: rusage is plain data, for which zeros are valid, and the kernel fills it.
@@ -54,7 +54,7 @@ impl ThreadClock {
     /// Returns the CPU time of the thread since it started. Returns None if the thread has ended. The sum of user and
     /// system time is exact to the nanosecond. It is divided in the ratio of the kernel's tick counts
     /// (`proc_pid_stat(5)`, fields 14 and 15).
-    pub fn read(self) -> Option<Cpu> {
+    pub fn read(self) -> Option<CpuTime> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: the kernel fills a structure on the stack, or refuses a clock whose thread has ended.
         if unsafe { libc::clock_gettime(self.id, &raw mut time) } != 0 {
@@ -64,7 +64,7 @@ impl ThreadClock {
         let (user, system) = self.ticks().unwrap_or((1, 0));
         let share = if user + system > 0 { user as f64 / (user + system) as f64 } else { 1.0 };
         let user_ns = (total as f64 * share) as u64;
-        Some(Cpu { user_ns, system_ns: total.saturating_sub(user_ns) })
+        Some(CpuTime { user_ns, system_ns: total.saturating_sub(user_ns) })
     }
 
     fn ticks(self) -> Option<(u64, u64)> {
@@ -76,7 +76,7 @@ impl ThreadClock {
 }
 
 /// Pins the calling thread to `cpus`. An empty list changes nothing. Returns false if the kernel refuses.
-pub fn bind_thread(cpus: &[usize]) -> bool {
+pub fn pin_thread(cpus: &[usize]) -> bool {
     if cpus.is_empty() {
         return true;
     }
@@ -93,7 +93,7 @@ pub fn bind_thread(cpus: &[usize]) -> bool {
 
 /// Removes the timer slack of the calling thread. Also makes the thread run before ordinary threads, if that is
 /// permitted (sched(7), SCHED_FIFO). Returns whether the kernel granted this priority.
-pub fn hasten_thread() -> bool {
+pub fn raise_thread_priority() -> bool {
     // SAFETY: the first call takes only integers; the second reads a structure on the stack.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn another_thread_reads_the_same_cpu_time() {
         let clock = ThreadClock::of_thread().unwrap();
-        let total = |cpu: Cpu| cpu.user_ns + cpu.system_ns;
+        let total = |cpu: CpuTime| cpu.user_ns + cpu.system_ns;
         let mut sum = 0u64;
-        while total(Cpu::of_thread()) < 30_000_000 {
+        while total(CpuTime::of_thread()) < 30_000_000 {
             sum = std::hint::black_box(sum + 1);
         }
-        let before = total(Cpu::of_thread());
+        let before = total(CpuTime::of_thread());
         let read = std::thread::spawn(move || clock.read()).join().unwrap().unwrap();
-        let after = total(Cpu::of_thread());
+        let after = total(CpuTime::of_thread());
         // The tolerance is necessary because getrusage rounds to microseconds.
         assert!(before <= total(read) + 2_000 && total(read) <= after + 2_000, "{before} {read:?} {after}");
         let ended = std::thread::spawn(ThreadClock::of_thread).join().unwrap().unwrap();
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn cpu_time_grows_while_computing() {
-        let before = Cpu::of_thread();
+        let before = CpuTime::of_thread();
         let mut sum = 0u64;
-        while Cpu::of_thread().since(before).user_ns == 0 {
+        while CpuTime::of_thread().since(before).user_ns == 0 {
             sum = std::hint::black_box(sum + 1);
         }
-        assert!(Cpu::of_thread().since(before).user_ns > 0);
+        assert!(CpuTime::of_thread().since(before).user_ns > 0);
     }
 }

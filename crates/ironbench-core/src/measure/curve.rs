@@ -27,7 +27,7 @@ impl Piece {
         }
     }
 
-    fn is_sound(&self) -> bool {
+    fn is_valid(&self) -> bool {
         let (Self::Line { seconds, from: a, to: b } | Self::Wave { seconds, low: a, high: b }) = *self;
         let value = |v: f64| v.is_finite() && v >= 0.0;
         seconds.is_finite() && seconds > 0.0 && value(a) && value(b)
@@ -56,7 +56,7 @@ impl Piece {
         }
     }
 
-    fn whole(&self) -> f64 {
+    fn total(&self) -> f64 {
         match *self {
             Self::Line { seconds, from: a, to: b } | Self::Wave { seconds, low: a, high: b } => seconds * (a + b) / 2.0,
         }
@@ -64,7 +64,7 @@ impl Piece {
 
     /// Returns the time at which the integral is `sum`. `sum` must be above zero and at most the integral of the whole
     /// piece.
-    fn place(&self, sum: f64) -> f64 {
+    fn time_of_integral(&self, sum: f64) -> f64 {
         match *self {
             // This form of the quadratic formula loses no digits, whether the line rises or falls.
             Self::Line { seconds, from, to } => {
@@ -72,15 +72,15 @@ impl Piece {
                 let root = (from * from + 2.0 * slope * sum).max(0.0).sqrt();
                 (2.0 * sum / (from + root)).min(seconds)
             }
-            Self::Wave { seconds, .. } => self.wave_place(sum, seconds),
+            Self::Wave { seconds, .. } => self.wave_time_of_integral(sum, seconds),
         }
     }
 
     /// Returns the time at which a wave's integral is `sum`, found by Newton's method. Newton's method fails where the
     /// wave is zero, and it may be zero at both ends. Each step is therefore bounded by bisection.
-    fn wave_place(&self, sum: f64, seconds: f64) -> f64 {
+    fn wave_time_of_integral(&self, sum: f64, seconds: f64) -> f64 {
         let (mut low, mut high) = (0.0, seconds);
-        let mut at = seconds * sum / self.whole();
+        let mut at = seconds * sum / self.total();
         for _ in 0..64 {
             let error = self.integral(at) - sum;
             if error.abs() <= 1e-9 {
@@ -101,28 +101,28 @@ impl Piece {
 /// Consecutive pieces, from time 0. After the last piece, its end value continues.
 #[derive(Debug, Clone)]
 pub struct Curve {
-    pieces: Vec<Placed>,
+    pieces: Vec<TimedPiece>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Placed {
+struct TimedPiece {
     piece: Piece,
     /// Time in seconds at which the piece starts.
     start: f64,
-    before: f64,
+    integral_before: f64,
 }
 
 impl Curve {
     /// Returns None if there is no piece, a piece has no length, or a value is negative or not finite.
     pub fn new(pieces: &[Piece]) -> Option<Self> {
-        let (mut start, mut before) = (0.0, 0.0);
+        let (mut start, mut integral_before) = (0.0, 0.0);
         let mut placed = Vec::with_capacity(pieces.len());
         for piece in pieces {
-            placed.push(Placed { piece: *piece, start, before });
+            placed.push(TimedPiece { piece: *piece, start, integral_before });
             start += piece.seconds();
-            before += piece.whole();
+            integral_before += piece.total();
         }
-        (!pieces.is_empty() && pieces.iter().all(Piece::is_sound)).then_some(Self { pieces: placed })
+        (!pieces.is_empty() && pieces.iter().all(Piece::is_valid)).then_some(Self { pieces: placed })
     }
 
     /// Returns the value at time `at`, in seconds.
@@ -145,16 +145,16 @@ impl Curve {
     /// Returns the time in seconds at which the integral is `sum`. Returns infinity if the integral never reaches
     /// `sum`. `hint` is the index of a piece. The search starts at this piece and updates `hint`, so sums must not
     /// decrease between calls.
-    pub fn place(&self, sum: f64, hint: &mut usize) -> f64 {
+    pub fn time_of_integral(&self, sum: f64, hint: &mut usize) -> f64 {
         while let Some(next) = self.pieces.get(*hint + 1)
-            && next.before < sum
+            && next.integral_before < sum
         {
             *hint += 1;
         }
-        let Placed { piece, start, before } = self.pieces[*hint];
-        let (rest, whole) = (sum - before, piece.whole());
+        let TimedPiece { piece, start, integral_before } = self.pieces[*hint];
+        let (rest, whole) = (sum - integral_before, piece.total());
         if rest <= whole && rest > 0.0 {
-            return start + piece.place(rest);
+            return start + piece.time_of_integral(rest);
         }
         if rest <= 0.0 {
             return start;
@@ -164,7 +164,7 @@ impl Curve {
     }
 }
 
-impl Placed {
+impl TimedPiece {
     /// Returns the first time at which the piece has risen to `level`, not before `at`.
     fn rises_to(&self, level: f64, at: f64) -> Option<f64> {
         let from = (at - self.start).max(0.0);
@@ -206,7 +206,7 @@ mod tests {
     fn integral(curve: &Curve, at: f64) -> f64 {
         let placed = &curve.pieces[curve.pieces.partition_point(|one| one.start <= at).saturating_sub(1)];
         let since = (at - placed.start).min(placed.piece.seconds());
-        placed.before + placed.piece.integral(since) + placed.piece.end() * (at - placed.start - since)
+        placed.integral_before + placed.piece.integral(since) + placed.piece.end() * (at - placed.start - since)
     }
 
     proptest! {
@@ -225,12 +225,12 @@ mod tests {
         #[test]
         fn a_place_is_where_the_integral_is_the_sum(pieces in pieces(), shares in prop::collection::vec(0.0f64..1.1, 50)) {
             let curve = Curve::new(&pieces).unwrap();
-            let whole: f64 = pieces.iter().map(Piece::whole).sum();
+            let whole: f64 = pieces.iter().map(Piece::total).sum();
             let mut sums: Vec<f64> = shares.into_iter().map(|share| share * whole).collect();
             sums.sort_by(f64::total_cmp);
             let (mut hint, mut last) = (0, 0.0);
             for sum in sums {
-                let at = curve.place(sum, &mut hint);
+                let at = curve.time_of_integral(sum, &mut hint);
                 prop_assert!(at >= last, "{at} after {last}");
                 last = at;
                 if at.is_finite() {
@@ -249,8 +249,8 @@ mod tests {
             let reached = curve.reaches(level, at);
             let steps = 2000;
             let end = reached.unwrap_or(whole * 1.3);
-            let before = (0..steps).map(|n| at + (end - at) * f64::from(n) / f64::from(steps));
-            prop_assert!(end <= at || before.into_iter().all(|t| curve.value(t) < level + 1e-6 * level.max(1.0)));
+            let samples = (0..steps).map(|n| at + (end - at) * f64::from(n) / f64::from(steps));
+            prop_assert!(end <= at || samples.into_iter().all(|t| curve.value(t) < level + 1e-6 * level.max(1.0)));
             if let Some(t) = reached {
                 prop_assert!(t >= at && curve.value(t) >= level - 1e-6 * level.max(1.0), "{} at {t}", curve.value(t));
             }
@@ -261,8 +261,8 @@ mod tests {
     fn a_ramp_has_its_values_and_keeps_the_last() {
         let ramp = Curve::new(&[Piece::Line { seconds: 10.0, from: 100.0, to: 300.0 }]).unwrap();
         assert_eq!([0.0, 5.0, 10.0, 99.0].map(|at| ramp.value(at)), [100.0, 200.0, 300.0, 300.0]);
-        assert_eq!(ramp.place(2000.0, &mut 0), 10.0);
-        assert_eq!(ramp.place(2300.0, &mut 0), 11.0);
+        assert_eq!(ramp.time_of_integral(2000.0, &mut 0), 10.0);
+        assert_eq!(ramp.time_of_integral(2300.0, &mut 0), 11.0);
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub const LONGEST_NS: u64 = 3_600 * SECOND;
 /// Size of the V2 format's header, which contains cookie, payload length, offset, digits, lowest, highest and ratio.
 const HEADER_BYTES: usize = 40;
 /// Maximum size of an inflated histogram, which has at most 35,000 counts of up to nine bytes each.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A histogram that grows with the largest recorded value: about 100 KB for values up to 1 ms, at most 280 KB.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,10 +147,10 @@ impl Histogram {
 fn inflated(bytes: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let compressed = bytes.get(8..).ok_or("the data are truncated")?;
     let mut plain = Vec::new();
-    ZlibDecoder::new(compressed).take(MOST_BYTES + 1).read_to_end(&mut plain).map_err(|e| e.to_string())?;
+    ZlibDecoder::new(compressed).take(MAX_BYTES + 1).read_to_end(&mut plain).map_err(|e| e.to_string())?;
     let field = |at: usize| plain.get(at..at + 4).map(|four| u32::from_be_bytes(four.try_into().expect("four bytes")));
     let (Some(payload), Some(digits)) = (field(4), field(12)) else { return Err("the data are truncated".into()) };
-    if plain.len() as u64 > MOST_BYTES || payload as usize != plain.len() - HEADER_BYTES.min(plain.len()) {
+    if plain.len() as u64 > MAX_BYTES || payload as usize != plain.len() - HEADER_BYTES.min(plain.len()) {
         return Err("the length does not match the header".into());
     }
     if digits > u32::from(DIGITS) {

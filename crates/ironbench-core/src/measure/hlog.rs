@@ -36,7 +36,7 @@ pub fn write(histograms: &BTreeMap<String, Histogram>, start_unix_s: f64, interv
 }
 
 /// Maximum number of histograms in a log. This number is enough for a thousand scripts, and limits memory to 560 MB.
-const MOST: usize = 2_000;
+const MAX_HISTOGRAMS: usize = 2_000;
 
 /// Reads a log. The histograms of lines with the same tag are merged. Lines without a tag get the empty name.
 pub fn read(text: &str) -> Result<BTreeMap<String, Histogram>> {
@@ -49,8 +49,8 @@ pub fn read(text: &str) -> Result<BTreeMap<String, Histogram>> {
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(interval.encoded_histogram())
             .map_err(|e| bad(format!("`{name}` is not base64: {e}")))?;
-        if histograms.len() == MOST && !histograms.contains_key(&name) {
-            return Err(bad(format!("has more than {MOST} histograms")));
+        if histograms.len() == MAX_HISTOGRAMS && !histograms.contains_key(&name) {
+            return Err(bad(format!("has more than {MAX_HISTOGRAMS} histograms")));
         }
         histograms.entry(name).or_default().merge(&Histogram::from_bytes(&bytes)?);
     }

@@ -3,7 +3,6 @@ pub mod buckets;
 pub mod clock;
 pub mod completed;
 pub mod cpu;
-pub mod crew;
 pub mod curve;
 pub mod directory;
 pub mod histogram;
@@ -12,6 +11,7 @@ pub mod recorder;
 pub mod schedule;
 pub mod seconds;
 pub mod tally;
+pub mod threads;
 
 pub use histogram::Histogram;
 pub use recorder::{Live, Recorder, Window};

@@ -21,13 +21,13 @@ use std::sync::mpsc::Sender;
 use super::buckets::Buckets;
 use super::clock::{NEVER, SECOND};
 use super::completed::Completed;
-use super::cpu::Cpu;
+use super::cpu::CpuTime;
 use super::seconds::{BUCKET_NS, Bucket, Slice};
 use super::tally::Counts;
 use super::{Histogram, Tally};
-use edges::{Edges, merge_each};
-use rounds::Rounds;
-use turns::Turns;
+use edges::{WindowEdges, merge_each};
+use rounds::LoopRounds;
+use turns::TurnState;
 
 mod edges;
 mod rounds;
@@ -51,7 +51,7 @@ pub struct Live {
 }
 
 /// An empty window, which contains no instant.
-const NOTHING: Window = Window { start: NEVER, end: 0 };
+const EMPTY_WINDOW: Window = Window { start: NEVER, end: 0 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
@@ -67,7 +67,7 @@ pub struct Recorder<'a> {
     pub tally: Tally,
     window: Window,
     phase: Phase,
-    /// The next instant at which `cross` must be called.
+    /// The next instant at which `pass_time` must be called.
     boundary: u64,
     /// Whether the loop is open. In a closed loop, response time equals service time, so one histogram contains both.
     open_loop: bool,
@@ -76,12 +76,12 @@ pub struct Recorder<'a> {
     /// Response times cover transactions that are due at or after this instant. If it is 0, they cover transactions
     /// that end inside the window.
     due_from: u64,
-    edges: Edges,
+    edges: WindowEdges,
     second: Buckets,
     second_failed: u64,
     lateness: Buckets,
     lag: Buckets,
-    rounds: Rounds,
+    rounds: LoopRounds,
     answers: Vec<Histogram>,
     timeline: Vec<Bucket>,
     sent: usize,
@@ -90,9 +90,9 @@ pub struct Recorder<'a> {
     carried_ns: u64,
     /// A transaction is measured when it ends if it started in this period.
     begins: Window,
-    cpu_at_start: Cpu,
-    cpu: Cpu,
-    turns: Turns,
+    cpu_at_start: CpuTime,
+    cpu: CpuTime,
+    turns: TurnState,
     thread: usize,
     slices: Sender<Slice>,
     live: &'a Live,
@@ -132,7 +132,7 @@ pub struct Recording {
     /// Total time that replies waited while the loop handled other replies.
     pub loop_wait_ns: u64,
     pub timeline: Vec<Bucket>,
-    pub cpu: Cpu,
+    pub cpu: CpuTime,
 }
 
 impl<'a> Recorder<'a> {
@@ -154,8 +154,8 @@ impl<'a> Recorder<'a> {
             response: buckets(kinds),
             service: buckets(if open_loop { kinds } else { 0 }),
             due_from: 0,
-            edges: Edges::new(if open_loop { 0 } else { kinds }),
-            rounds: Rounds::default(),
+            edges: WindowEdges::new(if open_loop { 0 } else { kinds }),
+            rounds: LoopRounds::default(),
             second: Buckets::default(),
             second_failed: 0,
             lateness: Buckets::default(),
@@ -166,10 +166,10 @@ impl<'a> Recorder<'a> {
             counted: Counts::default(),
             at_start: Tally::new(kinds),
             carried_ns: 0,
-            begins: NOTHING,
-            cpu_at_start: Cpu::default(),
-            cpu: Cpu::default(),
-            turns: Turns::none(kinds),
+            begins: EMPTY_WINDOW,
+            cpu_at_start: CpuTime::default(),
+            cpu: CpuTime::default(),
+            turns: TurnState::none(kinds),
             thread,
             slices,
             live,
@@ -177,7 +177,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Returns the instant at which `cross` must be called next. Later events may be recorded only after that call.
+    /// Returns the instant at which `pass_time` must be called next. Later events may be recorded only after that call.
     #[inline]
     pub fn boundary(&self) -> u64 {
         self.boundary
@@ -209,7 +209,7 @@ impl<'a> Recorder<'a> {
                 self.edges.carried[kind].record(response);
             }
         } else if self.turns.counting {
-            self.leave_out(kind, true);
+            self.exclude(kind, true);
         } else if self.is_drained(intended) {
             let of_kind = if self.open_loop { &mut self.response[kind] } else { &mut self.edges.drained[kind] };
             of_kind.record(now - intended);
@@ -219,17 +219,17 @@ impl<'a> Recorder<'a> {
     /// Records a transaction of `kind` that started at `begun` and failed at `now`. The failure is already counted in
     /// the tally.
     #[cold]
-    pub fn gave_up(&mut self, kind: usize, begun: u64, now: u64) {
+    pub fn fail(&mut self, kind: usize, begun: u64, now: u64) {
         if self.measures(begun) {
             self.turns.busy_ns += now - begun;
         } else if self.turns.counting {
-            self.leave_out(kind, false);
+            self.exclude(kind, false);
         }
     }
 
     /// Records that a timer set for `due` was served at `now`.
     #[inline]
-    pub fn late(&mut self, due: u64, now: u64) {
+    pub fn record_lateness(&mut self, due: u64, now: u64) {
         if self.phase == Phase::Open {
             self.lateness.record(now.saturating_sub(due));
         }
@@ -237,7 +237,7 @@ impl<'a> Recorder<'a> {
 
     /// Records how long a job waited for a client. The job was due at `due` and starts at `now`.
     #[inline]
-    pub fn waited(&mut self, due: u64, now: u64) {
+    pub fn record_wait(&mut self, due: u64, now: u64) {
         if self.phase == Phase::Open {
             self.lag.record(now.saturating_sub(due));
         }
@@ -245,19 +245,19 @@ impl<'a> Recorder<'a> {
 
     /// Handles everything that has become due by `now`: ends buckets and seconds, and opens or closes the window.
     #[cold]
-    pub fn cross(&mut self, now: u64) {
+    pub fn pass_time(&mut self, now: u64) {
         while now >= self.boundary && self.phase != Phase::Closed {
             match self.phase {
                 Phase::WarmUp if now >= self.window.start => self.open(),
                 Phase::WarmUp => {
-                    self.show();
+                    self.publish_counts();
                     self.boundary = self.window.start.min(now + BUCKET_NS);
                 }
                 Phase::Open if self.boundary >= self.window.end => {
                     self.close(self.window.end);
                 }
-                Phase::Open if self.boundary >= self.turns.rest => self.rest(),
-                Phase::Resting if now >= self.turns.next.start => self.go_on(),
+                Phase::Open if self.boundary >= self.turns.rest => self.end_slice(),
+                Phase::Resting if now >= self.turns.next.start => self.resume_window(),
                 Phase::Resting => self.boundary = self.turns.next.start,
                 _ => {
                     self.end_bucket();
@@ -275,16 +275,16 @@ impl<'a> Recorder<'a> {
             Phase::WarmUp => self.window.end = self.window.start,
             Phase::Open => {
                 self.window.end = now.clamp(self.turns.opened, self.window.end);
-                self.subtract_left_out();
-                self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
+                self.subtract_excluded();
+                self.cpu = self.cpu.plus(CpuTime::of_thread().since(self.cpu_at_start));
                 self.end_bucket();
                 self.end_second();
             }
             Phase::Resting => {
                 self.window.end = self.turns.rest;
-                self.settle();
-                self.skip_rest();
-                self.tally.keep_answers_again(self.turns.answers.take());
+                self.stop_counting();
+                self.subtract_rest();
+                self.tally.resume_reply_times(self.turns.answers.take());
                 self.end_bucket();
                 self.end_second();
             }
@@ -293,7 +293,7 @@ impl<'a> Recorder<'a> {
             self.at_start = self.tally.clone();
         }
         self.at_end();
-        self.hand_over();
+        self.send_seconds();
         true
     }
 
@@ -355,16 +355,16 @@ impl<'a> Recorder<'a> {
 
     fn open(&mut self) {
         self.phase = Phase::Open;
-        self.show();
+        self.publish_counts();
         self.at_start = self.tally.clone();
-        self.tally.keep_answers();
-        self.cpu_at_start = Cpu::of_thread();
+        self.tally.start_reply_times();
+        self.cpu_at_start = CpuTime::of_thread();
         self.turns.opened = self.window.start;
         self.due_from = if self.window.end == NEVER { 0 } else { self.window.start };
         self.begins = Window { start: 0, end: NEVER };
         self.turns.mark_tally(&self.tally, self.counted);
         if self.turns.rest != NEVER {
-            self.count_by_begin();
+            self.start_slice();
         }
         self.boundary = self.next_boundary();
     }
@@ -376,10 +376,10 @@ impl<'a> Recorder<'a> {
     /// Closes the window. `at_start` then contains the measured counts instead of the counts at the start.
     fn at_end(&mut self) {
         self.phase = Phase::Closed;
-        self.begins = NOTHING;
+        self.begins = EMPTY_WINDOW;
         self.turns.counting = false;
         self.boundary = NEVER;
-        self.answers = self.tally.take_answers();
+        self.answers = self.tally.take_reply_times();
         self.at_start = self.tally.since(&self.at_start);
     }
 
@@ -388,7 +388,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn end_bucket(&mut self) {
-        let new = self.show();
+        let new = self.publish_counts();
         self.second_failed += new.failed;
         self.timeline.push(Bucket {
             transactions: new.transactions as u32,
@@ -412,11 +412,11 @@ impl<'a> Recorder<'a> {
         let width_ns = SECOND.min(self.window.end - self.window.start - second as u64 * SECOND);
         self.turns.pending.push(Slice { thread: self.thread, second, response, failed, width_ns });
         if self.turns.rest == NEVER {
-            self.hand_over();
+            self.send_seconds();
         }
     }
 
-    fn hand_over(&mut self) {
+    fn send_seconds(&mut self) {
         for slice in self.turns.pending.drain(..) {
             // The receiver is gone only if the trial has been abandoned. The error is therefore ignored.
             let _ = self.slices.send(slice);
@@ -424,7 +424,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Returns the counts since the last call, and adds them to the live counts.
-    fn show(&mut self) -> Counts {
+    fn publish_counts(&mut self) -> Counts {
         let total = self.tally.total();
         let new = total.since(self.counted);
         self.counted = total;

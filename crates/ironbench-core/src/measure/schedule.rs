@@ -34,7 +34,7 @@ impl Follower {
     fn next_ns(&mut self) -> f64 {
         // This instant is later than any trial, but small enough that additions do not overflow.
         const LATE_NS: f64 = 1e18;
-        (self.curve.place(self.sum, &mut self.piece) * 1e9).min(LATE_NS)
+        (self.curve.time_of_integral(self.sum, &mut self.piece) * 1e9).min(LATE_NS)
     }
 
     fn advance(&mut self) -> f64 {

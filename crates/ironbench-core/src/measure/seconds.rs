@@ -58,7 +58,7 @@ pub struct Second {
 }
 
 impl Second {
-    fn of(passed: &Passed) -> Self {
+    fn of(passed: &PartialSecond) -> Self {
         Self::new(&passed.response, passed.failed, passed.width_ns)
     }
 
@@ -89,7 +89,7 @@ pub struct MergeableSecond {
 
 /// A second that some threads have sent, with the merged values of these threads.
 #[derive(Debug, Default)]
-struct Passed {
+struct PartialSecond {
     response: Histogram,
     failed: u64,
     width_ns: u64,
@@ -99,8 +99,8 @@ struct Passed {
 #[derive(Debug)]
 pub struct Seconds {
     /// Number of seconds that each thread has sent.
-    handed: Vec<usize>,
-    waiting: BTreeMap<usize, Passed>,
+    seconds_sent: Vec<usize>,
+    waiting: BTreeMap<usize, PartialSecond>,
     rows: Vec<Second>,
     /// Seconds to be merged with the seconds of other drives. Empty unless this drive is a part.
     mergeable: Vec<MergeableSecond>,
@@ -110,28 +110,28 @@ pub struct Seconds {
 impl Seconds {
     pub fn new(threads: usize, to_merge: bool) -> Self {
         let (waiting, rows, mergeable) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Self { handed: vec![0; threads], waiting, rows, mergeable, to_merge }
+        Self { seconds_sent: vec![0; threads], waiting, rows, mergeable, to_merge }
     }
 
     /// Adds a second of one thread. Returns all seconds that every thread has sent so far.
     pub fn add(&mut self, slice: Slice) -> &[Second] {
-        self.handed[slice.thread] = slice.second + 1;
+        self.seconds_sent[slice.thread] = slice.second + 1;
         let passed = self.waiting.entry(slice.second).or_default();
         passed.response.merge(&slice.response);
         passed.failed += slice.failed;
         passed.width_ns = passed.width_ns.max(slice.width_ns);
-        let complete = self.handed.iter().copied().min().unwrap_or(0);
-        self.settle(complete);
+        let complete = self.seconds_sent.iter().copied().min().unwrap_or(0);
+        self.finish_before(complete);
         &self.rows
     }
 
     pub fn finish(mut self) -> (Vec<Second>, Vec<MergeableSecond>) {
         let last = self.waiting.keys().next_back().map_or(0, |second| second + 1);
-        self.settle(last);
+        self.finish_before(last);
         (self.rows, self.mergeable)
     }
 
-    fn settle(&mut self, before: usize) {
+    fn finish_before(&mut self, before: usize) {
         while self.rows.len() < before {
             let passed = self.waiting.remove(&self.rows.len()).unwrap_or_default();
             self.rows.push(Second::of(&passed));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Histogram;
 use super::buckets::Buckets;
 use super::clock::SECOND;
-use super::cpu::Cpu;
+use super::cpu::CpuTime;
 use super::directory::Answers;
 
 /// Counts of one kind of transaction. With scripts, each script is a kind.
@@ -57,7 +57,7 @@ pub struct Reconnects {
     /// Total time that clients waited for their new connections, from the end of a transaction.
     pub sum_ns: u64,
     /// CPU time of the threads that opened the connections.
-    pub cpu: Cpu,
+    pub cpu: CpuTime,
 }
 
 impl Reconnects {
@@ -187,12 +187,12 @@ impl Tally {
     }
 
     /// Starts to record histograms of reply times.
-    pub fn keep_answers(&mut self) {
+    pub fn start_reply_times(&mut self) {
         self.answers = Some(Vec::new());
     }
 
     /// Stops recording histograms of reply times. Returns the histogram of each command.
-    pub fn take_answers(&mut self) -> Vec<Histogram> {
+    pub fn take_reply_times(&mut self) -> Vec<Histogram> {
         self.answers.take().unwrap_or_default().iter_mut().map(Buckets::take).collect()
     }
 
@@ -228,12 +228,12 @@ impl Tally {
     }
 
     /// Pauses recording histograms of reply times. Returns the values recorded so far.
-    pub fn set_answers_aside(&mut self) -> Option<Vec<Buckets>> {
+    pub fn pause_reply_times(&mut self) -> Option<Vec<Buckets>> {
         self.answers.take()
     }
 
     /// Resumes recording histograms of reply times. `kept` contains the values recorded before the pause.
-    pub fn keep_answers_again(&mut self, kept: Option<Vec<Buckets>>) {
+    pub fn resume_reply_times(&mut self, kept: Option<Vec<Buckets>>) {
         self.answers = kept;
     }
 
@@ -278,7 +278,7 @@ mod tests {
         tally.refused_changes = 2;
         tally.directory.search(0);
         tally.directory.search(3);
-        tally.reconnects = Reconnects { count: 1, sum_ns: 5, cpu: Cpu::default() };
+        tally.reconnects = Reconnects { count: 1, sum_ns: 5, cpu: CpuTime::default() };
         tally.connections_lost = 4;
         tally.error("40001", || "second".into());
         tally.failure(1, "42P01", false, || "no table".into());
@@ -300,13 +300,13 @@ mod tests {
         let mut tally = Tally::new(1);
         tally.lap(2, 1_000_000_000, true);
         let before = tally.clone();
-        tally.keep_answers();
+        tally.start_reply_times();
         for ns in [1_000, 3_000] {
             tally.lap(2, ns, false);
         }
-        let answers: Vec<_> = tally.take_answers().iter().map(Histogram::count).collect();
+        let answers: Vec<_> = tally.take_reply_times().iter().map(Histogram::count).collect();
         assert_eq!(answers, [0, 0, 2]);
-        assert!(tally.take_answers().is_empty());
+        assert!(tally.take_reply_times().is_empty());
         let lap = tally.since(&before).laps[2];
         assert_eq!((lap.count, lap.failed, lap.sum_ns), (2, 0, 4_000));
         assert!((lap.mean_s() - 2e-6).abs() < 1e-12);

@@ -15,28 +15,28 @@ pub enum End {
 
 /// Bytes that arrived together.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct Chunk {
     due: u64,
     bytes: usize,
 }
 
 /// A queue that keeps bytes for a fixed time, in the order of their arrival. All instants are in nanoseconds.
 #[derive(Debug)]
-pub struct Delay {
+pub struct DelayedBytes {
     delay_ns: u64,
     bytes: VecDeque<u8>,
-    pieces: VecDeque<Piece>,
+    chunks: VecDeque<Chunk>,
     end: Option<(u64, End)>,
     /// Bytes that arrive from now on must not leave before this instant.
     earliest: u64,
 }
 
 /// Size beyond which a buffer is freed when it is empty.
-const KEPT_BYTES: usize = 128 << 10;
+const MAX_IDLE_BUFFER: usize = 128 << 10;
 
-impl Delay {
+impl DelayedBytes {
     pub fn new(delay_ns: u64) -> Self {
-        Self { delay_ns, bytes: VecDeque::new(), pieces: VecDeque::new(), end: None, earliest: 0 }
+        Self { delay_ns, bytes: VecDeque::new(), chunks: VecDeque::new(), end: None, earliest: 0 }
     }
 
     /// Bytes that arrive from now on leave at `instant` at the earliest.
@@ -47,7 +47,7 @@ impl Delay {
     pub fn push(&mut self, arrival: u64, bytes: &[u8]) {
         let due = self.due(arrival);
         self.bytes.extend(bytes);
-        self.pieces.push_back(Piece { due, bytes: bytes.len() });
+        self.chunks.push_back(Chunk { due, bytes: bytes.len() });
     }
 
     /// Ends the direction. The end leaves after all bytes that have arrived. After a regular end, only a reset can
@@ -65,12 +65,12 @@ impl Delay {
     /// there is no end either.
     pub fn next(&self) -> u64 {
         let end = self.end.map_or(NEVER, |(due, _)| due);
-        self.pieces.front().map_or(end, |first| first.due)
+        self.chunks.front().map_or(end, |first| first.due)
     }
 
     /// Returns the bytes that may leave at `now`. The bytes are in two parts if they wrap around in the buffer.
-    pub fn leaving(&self, now: u64) -> [&[u8]; 2] {
-        let count: usize = self.pieces.iter().take_while(|piece| piece.due <= now).map(|piece| piece.bytes).sum();
+    pub fn due_bytes(&self, now: u64) -> [&[u8]; 2] {
+        let count: usize = self.chunks.iter().take_while(|chunk| chunk.due <= now).map(|chunk| chunk.bytes).sum();
         let (first, second) = self.bytes.as_slices();
         let whole = first.len().min(count);
         [&first[..whole], &second[..count - whole]]
@@ -78,25 +78,25 @@ impl Delay {
 
     /// Removes the first `count` bytes, which have left at `now`. Calls `late` for each piece that has left completely,
     /// with its lateness.
-    pub fn left(&mut self, mut count: usize, now: u64, mut late: impl FnMut(u64)) {
+    pub fn remove_sent(&mut self, mut count: usize, now: u64, mut late: impl FnMut(u64)) {
         self.bytes.drain(..count);
-        while let Some(first) = self.pieces.front_mut() {
+        while let Some(first) = self.chunks.front_mut() {
             if count < first.bytes {
                 first.bytes -= count;
                 return;
             }
             count -= first.bytes;
             late(now.saturating_sub(first.due));
-            self.pieces.pop_front();
+            self.chunks.pop_front();
         }
-        if self.bytes.capacity() > KEPT_BYTES {
+        if self.bytes.capacity() > MAX_IDLE_BUFFER {
             self.bytes = VecDeque::new();
         }
     }
 
     /// Takes the end of the direction, if it is due and all bytes have left. Otherwise returns None.
-    pub fn ended(&mut self, now: u64) -> Option<End> {
-        let (_, end) = self.end.filter(|(due, _)| self.pieces.is_empty() && *due <= now)?;
+    pub fn take_end(&mut self, now: u64) -> Option<End> {
+        let (_, end) = self.end.filter(|(due, _)| self.chunks.is_empty() && *due <= now)?;
         self.end = None;
         Some(end)
     }
@@ -104,12 +104,12 @@ impl Delay {
     /// Drops the waiting bytes, because their receiver is gone.
     pub fn discard(&mut self) {
         self.bytes = VecDeque::new();
-        self.pieces.clear();
+        self.chunks.clear();
     }
 
     /// Returns the memory used by waiting bytes and their bookkeeping, in bytes.
-    pub fn held_bytes(&self) -> usize {
-        self.bytes.len() + self.pieces.len() * size_of::<Piece>()
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.len() + self.chunks.len() * size_of::<Chunk>()
     }
 }
 
@@ -120,10 +120,10 @@ mod tests {
     use super::*;
 
     /// Removes and returns the bytes that may leave, but at most `most`.
-    fn taken(delay: &mut Delay, now: u64, most: usize) -> Vec<u8> {
-        let mut bytes = delay.leaving(now).concat();
+    fn taken(delay: &mut DelayedBytes, now: u64, most: usize) -> Vec<u8> {
+        let mut bytes = delay.due_bytes(now).concat();
         bytes.truncate(most);
-        delay.left(bytes.len(), now, |_| ());
+        delay.remove_sent(bytes.len(), now, |_| ());
         bytes
     }
 
@@ -135,7 +135,7 @@ mod tests {
             arrivals in prop::collection::vec((0u64..20, prop::collection::vec(any::<u8>(), 1..9)), 1..40),
             takes in prop::collection::vec((0u64..30, 0usize..12), 1..80),
         ) {
-            let mut delay = Delay::new(delay_ns);
+            let mut delay = DelayedBytes::new(delay_ns);
             let (mut now, mut sent, mut arrived) = (0, Vec::new(), Vec::new());
             for (pause, bytes) in &arrivals {
                 now += pause;
@@ -152,17 +152,17 @@ mod tests {
                     prop_assert!(arrival + delay_ns <= now);
                 }
                 received.extend(bytes);
-                prop_assert!(delay.ended(now).is_none() || received.len() == sent.len());
+                prop_assert!(delay.take_end(now).is_none() || received.len() == sent.len());
             }
             received.extend(taken(&mut delay, NEVER, usize::MAX));
             prop_assert_eq!(received, sent);
-            prop_assert_eq!(delay.held_bytes(), 0);
+            prop_assert_eq!(delay.memory_bytes(), 0);
         }
     }
 
     #[test]
     fn each_piece_leaves_exactly_when_it_is_due() {
-        let mut delay = Delay::new(100);
+        let mut delay = DelayedBytes::new(100);
         delay.push(5, b"one");
         delay.push(20, b"two");
         assert_eq!((delay.next(), taken(&mut delay, 104, 9)), (105, vec![]));
@@ -173,30 +173,30 @@ mod tests {
 
     #[test]
     fn a_piece_is_late_by_the_time_after_it_was_due() {
-        let mut delay = Delay::new(10);
+        let mut delay = DelayedBytes::new(10);
         delay.push(0, b"abcd");
         delay.push(1, b"ef");
         let mut late = Vec::new();
-        delay.left(3, 12, |ns| late.push(ns));
+        delay.remove_sent(3, 12, |ns| late.push(ns));
         assert!(late.is_empty());
-        delay.left(3, 15, |ns| late.push(ns));
+        delay.remove_sent(3, 15, |ns| late.push(ns));
         assert_eq!(late, [5, 4]);
     }
 
     #[test]
     fn the_end_waits_for_its_time_and_for_all_bytes() {
-        let mut delay = Delay::new(10);
+        let mut delay = DelayedBytes::new(10);
         delay.push(0, b"ab");
         delay.end(3, End::Closed);
-        assert_eq!(delay.ended(20), None);
-        delay.left(2, 20, |_| ());
-        assert_eq!((delay.next(), delay.ended(12), delay.ended(13)), (13, None, Some(End::Closed)));
-        assert_eq!((delay.next(), delay.ended(NEVER)), (NEVER, None));
+        assert_eq!(delay.take_end(20), None);
+        delay.remove_sent(2, 20, |_| ());
+        assert_eq!((delay.next(), delay.take_end(12), delay.take_end(13)), (13, None, Some(End::Closed)));
+        assert_eq!((delay.next(), delay.take_end(NEVER)), (NEVER, None));
     }
 
     #[test]
     fn later_arrivals_can_be_kept_until_a_later_instant() {
-        let mut delay = Delay::new(10);
+        let mut delay = DelayedBytes::new(10);
         delay.push(0, b"reply");
         delay.not_before(50);
         delay.push(1, b"greeting");

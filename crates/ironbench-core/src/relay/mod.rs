@@ -10,10 +10,10 @@
 //! describes how a client names the server.
 
 mod delay;
-mod lane;
-mod naps;
-mod passing;
+mod forwarder;
+mod overhead;
 pub(crate) mod preface;
+mod wakeup_latency;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -27,10 +27,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::clock;
 use crate::measure::cpu::ThreadClock;
-use crate::measure::crew::{Gate, Post, Resident, Timing};
+use crate::measure::threads::{BackgroundThread, Gate, ThreadSettings, Timing};
 use crate::wire::RelayAddress;
 use crate::{Error, Result};
-use lane::Lane;
+use forwarder::Forwarder;
 use preface::Token;
 
 /// Maximum number of connections that wait to be accepted. The kernel limits the number further (listen(2)).
@@ -39,7 +39,7 @@ const BACKLOG: i32 = 4096;
 /// The settings of a relay to start.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct RelayConfig {
     /// Added round-trip time in seconds, half of it in each direction.
     pub round_trip_s: f64,
     /// Name of an abstract Unix socket to listen on. If None, the relay listens on a free port on loopback.
@@ -59,9 +59,9 @@ pub struct Order {
 pub struct Relay {
     address: String,
     token: String,
-    passing_ns: AtomicU64,
+    overhead_ns: AtomicU64,
     shared: Arc<Shared>,
-    _threads: Vec<Resident>,
+    _threads: Vec<BackgroundThread>,
 }
 
 /// State of all threads.
@@ -70,22 +70,22 @@ struct Shared {
     delay_ns: u64,
     is_unix: bool,
     token: Token,
-    tallies: Vec<Tally>,
-    inboxes: Vec<Inbox>,
+    counters: Vec<ThreadCounters>,
+    new_clients: Vec<NewClients>,
     accepted: AtomicUsize,
 }
 
 /// New connections for a thread.
 #[derive(Debug)]
-struct Inbox {
+struct NewClients {
     event: OwnedFd,
     clients: Mutex<Vec<OwnedFd>>,
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct ThreadCounters {
     cpu: OnceLock<ThreadClock>,
-    pieces: AtomicU64,
+    chunks: AtomicU64,
     late_ns: AtomicU64,
     bytes: AtomicU64,
 }
@@ -96,10 +96,12 @@ pub struct Counters {
     /// Declared round-trip time in seconds.
     pub round_trip_s: f64,
     /// Time in seconds by which a round trip through the relay is longer than declared. See [`Relay::measure`].
-    pub passing_s: f64,
-    /// Pieces that were delayed, in both directions.
-    pub pieces: u64,
-    /// Total lateness of all pieces, in nanoseconds. A piece is late if it left after it was due.
+    #[serde(rename = "passing_s")]
+    pub overhead_s: f64,
+    /// Chunks of bytes that were delayed, in both directions.
+    #[serde(rename = "pieces")]
+    pub chunks: u64,
+    /// Total lateness of all chunks, in nanoseconds. A chunk is late if it left after it was due.
     pub late_ns: u64,
     pub bytes: u64,
     /// CPU time of each thread.
@@ -108,45 +110,46 @@ pub struct Counters {
 
 impl Shared {
     /// Returns the thread that handles the next connection.
-    fn next_lane(&self) -> usize {
-        self.accepted.fetch_add(1, Relaxed) % self.tallies.len()
+    fn next_thread(&self) -> usize {
+        self.accepted.fetch_add(1, Relaxed) % self.counters.len()
     }
 }
 
 impl Relay {
     /// Starts a relay, which listens at once.
-    pub fn start(order: &Order) -> Result<Self> {
+    pub fn start(config: &RelayConfig) -> Result<Self> {
         let wrong = |cause: &str| Error::input("latency relay", cause);
-        let token = preface::token(&order.token).ok_or_else(|| wrong("the token is not 32 hexadecimal digits"))?;
-        if !(order.round_trip_s > 0.0 && order.round_trip_s <= 60.0) || order.threads == 0 {
+        let token = preface::token(&config.token).ok_or_else(|| wrong("the token is not 32 hexadecimal digits"))?;
+        if !(config.round_trip_s > 0.0 && config.round_trip_s <= 60.0) || config.threads == 0 {
             return Err(wrong("needs a round-trip time above 0, at most 60 s, and at least one thread"));
         }
         let refused = |error: std::io::Error| Error::failure("latency relay", format!("cannot listen: {error}"));
-        let (listener, address) = listener(order.socket.as_deref()).map_err(refused)?;
+        let (listener, address) = listener(config.socket.as_deref()).map_err(refused)?;
         let shared = Arc::new(Shared {
             // The delay is rounded up, so that no round trip is shorter than declared.
-            delay_ns: clock::from_seconds(order.round_trip_s).div_ceil(2),
-            is_unix: order.socket.is_some(),
+            delay_ns: clock::from_seconds(config.round_trip_s).div_ceil(2),
+            is_unix: config.socket.is_some(),
             token,
-            tallies: (0..order.threads).map(|_| Tally::default()).collect(),
-            inboxes: (0..order.threads).map(|_| Inbox::new()).collect::<Result<_>>()?,
+            counters: (0..config.threads).map(|_| ThreadCounters::default()).collect(),
+            new_clients: (0..config.threads).map(|_| NewClients::new()).collect::<Result<_>>()?,
             accepted: AtomicUsize::new(0),
         });
         let (gate, mut listener) = (Arc::new(Gate::default()), Some(listener));
-        let threads = (0..order.threads).map(|number| {
-            let lane = Lane::new(Arc::clone(&shared), number, listener.take())?;
-            let post = Post::new(format!("relay-{number}")).on(&order.cpus).timed(Timing::RealTime);
+        let threads = (0..config.threads).map(|number| {
+            let forwarder = Forwarder::new(Arc::clone(&shared), number, listener.take())?;
+            let settings =
+                ThreadSettings::new(format!("relay-{number}")).pin_to(&config.cpus).with_timing(Timing::RealTime);
             let shared = Arc::clone(&shared);
-            Resident::start(post, Arc::clone(&gate), move |gate| {
+            BackgroundThread::start(settings, Arc::clone(&gate), move |gate| {
                 if let Some(clock) = ThreadClock::of_thread() {
-                    let _ = shared.tallies[number].cpu.set(clock);
+                    let _ = shared.counters[number].cpu.set(clock);
                 }
-                lane.run(gate)
+                forwarder.run(gate)
             })
         });
         let threads = threads.collect::<Result<_>>()?;
-        let (token, passing_ns) = (order.token.clone(), AtomicU64::new(0));
-        Ok(Self { address, token, passing_ns, shared, _threads: threads })
+        let (token, overhead_ns) = (config.token.clone(), AtomicU64::new(0));
+        Ok(Self { address, token, overhead_ns, shared, _threads: threads })
     }
 
     /// Returns the address at which the relay listens. The address is `127.0.0.1:PORT`, or `@` and the name of the
@@ -161,25 +164,26 @@ impl Relay {
         let address = RelayAddress { address: self.address.clone(), token: self.token.clone() };
         let declared = Duration::from_nanos(2 * self.shared.delay_ns);
         let before = self.counters();
-        let excess = passing::round_trip(&address, declared)?.saturating_sub(declared);
+        let excess = overhead::added_round_trip(&address, declared)?.saturating_sub(declared);
         let after = self.counters();
-        let late_ns = 2 * (after.late_ns - before.late_ns) / (after.pieces - before.pieces).max(1);
-        let passing_ns = (excess.as_nanos() as u64).saturating_sub(late_ns);
-        self.passing_ns.store(passing_ns, Relaxed);
+        let late_ns = 2 * (after.late_ns - before.late_ns) / (after.chunks - before.chunks).max(1);
+        let overhead_ns = (excess.as_nanos() as u64).saturating_sub(late_ns);
+        self.overhead_ns.store(overhead_ns, Relaxed);
         Ok(())
     }
 
     pub fn counters(&self) -> Counters {
-        let sum =
-            |one: fn(&Tally) -> &AtomicU64| self.shared.tallies.iter().map(|tally| one(tally).load(Relaxed)).sum();
-        let cpu_ns = |tally: &Tally| tally.cpu.get().and_then(|clock| clock.read()).unwrap_or_default();
+        let sum = |one: fn(&ThreadCounters) -> &AtomicU64| {
+            self.shared.counters.iter().map(|tally| one(tally).load(Relaxed)).sum()
+        };
+        let cpu_ns = |tally: &ThreadCounters| tally.cpu.get().and_then(|clock| clock.read()).unwrap_or_default();
         Counters {
-            passing_s: clock::to_seconds(self.passing_ns.load(Relaxed)),
+            overhead_s: clock::to_seconds(self.overhead_ns.load(Relaxed)),
             round_trip_s: clock::to_seconds(2 * self.shared.delay_ns),
-            pieces: sum(|tally| &tally.pieces),
+            chunks: sum(|tally| &tally.chunks),
             late_ns: sum(|tally| &tally.late_ns),
             bytes: sum(|tally| &tally.bytes),
-            cpu_ns: self.shared.tallies.iter().map(cpu_ns).map(|cpu| cpu.user_ns + cpu.system_ns).collect(),
+            cpu_ns: self.shared.counters.iter().map(cpu_ns).map(|cpu| cpu.user_ns + cpu.system_ns).collect(),
         }
     }
 }

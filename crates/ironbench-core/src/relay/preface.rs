@@ -15,9 +15,9 @@ pub const TOKEN_BYTES: usize = 16;
 /// Number of bytes of the answer: an `i32`, little-endian.
 pub const ANSWER_BYTES: usize = 4;
 /// Maximum number of bytes of an address. The path of a Unix socket has at most 107 bytes (unix(7)).
-const MOST_ADDRESS: usize = 255;
+const MAX_ADDRESS: usize = 255;
 /// Maximum number of bytes of a preface.
-pub const MOST_BYTES: usize = TOKEN_BYTES + 1 + MOST_ADDRESS;
+pub const MAX_BYTES: usize = TOKEN_BYTES + 1 + MAX_ADDRESS;
 
 pub type Token = [u8; TOKEN_BYTES];
 
@@ -47,7 +47,7 @@ pub(crate) fn endpoint(text: &[u8]) -> Option<Endpoint> {
     }
 }
 
-pub(crate) fn written(token: &Token, server: &Endpoint) -> Vec<u8> {
+pub(crate) fn encode(token: &Token, server: &Endpoint) -> Vec<u8> {
     let address = text(server);
     let length = u8::try_from(address.len()).expect("an address has at most 255 bytes");
     [token.as_slice(), &[length], &address].concat()
@@ -55,31 +55,31 @@ pub(crate) fn written(token: &Token, server: &Endpoint) -> Vec<u8> {
 
 /// Result of reading the bytes of a preface received so far.
 #[derive(Debug)]
-pub(crate) enum Received {
+pub(crate) enum PrefaceState {
     /// The preface is still incomplete.
-    Part,
+    Incomplete,
     /// The sender is not a client of this relay.
     Foreign,
-    Whole(Endpoint),
+    Complete(Endpoint),
 }
 
 /// Parses the bytes of a preface. Bytes after the preface are an error, because the client must wait for the relay's
 /// answer.
-pub(crate) fn received(bytes: &[u8], token: &Token) -> Received {
+pub(crate) fn parse(bytes: &[u8], token: &Token) -> PrefaceState {
     // A wrong token is refused only when all its bytes have arrived. Otherwise the token could be guessed byte by byte.
     let Some((shown, rest)) = bytes.split_first_chunk::<TOKEN_BYTES>() else {
-        return Received::Part;
+        return PrefaceState::Incomplete;
     };
     if shown.iter().zip(token).fold(0, |unlike, (one, other)| unlike | (one ^ other)) != 0 {
-        return Received::Foreign;
+        return PrefaceState::Foreign;
     }
     let Some((&length, address)) = rest.split_first() else {
-        return Received::Part;
+        return PrefaceState::Incomplete;
     };
     match address.len().cmp(&usize::from(length)) {
-        std::cmp::Ordering::Less => Received::Part,
-        std::cmp::Ordering::Equal => endpoint(address).map_or(Received::Foreign, Received::Whole),
-        std::cmp::Ordering::Greater => Received::Foreign,
+        std::cmp::Ordering::Less => PrefaceState::Incomplete,
+        std::cmp::Ordering::Equal => endpoint(address).map_or(PrefaceState::Foreign, PrefaceState::Complete),
+        std::cmp::Ordering::Greater => PrefaceState::Foreign,
     }
 }
 
@@ -93,25 +93,25 @@ mod tests {
     fn an_address_is_received_as_it_was_written() {
         for address in ["127.0.0.1:5432", "[2001:db8::1]:3306", "/run/s/.s.PGSQL.5432", "@ironbench-1"] {
             let server = endpoint(address.as_bytes()).unwrap();
-            let whole = written(&TOKEN, &server);
-            assert!(whole.len() <= MOST_BYTES);
+            let whole = encode(&TOKEN, &server);
+            assert!(whole.len() <= MAX_BYTES);
             for length in 0..whole.len() {
-                assert!(matches!(received(&whole[..length], &TOKEN), Received::Part), "{address} {length}");
+                assert!(matches!(parse(&whole[..length], &TOKEN), PrefaceState::Incomplete), "{address} {length}");
             }
-            let Received::Whole(found) = received(&whole, &TOKEN) else { panic!("{address}") };
+            let PrefaceState::Complete(found) = parse(&whole, &TOKEN) else { panic!("{address}") };
             assert_eq!(String::from_utf8(text(&found)).unwrap(), address);
         }
     }
 
     #[test]
     fn without_the_token_or_with_bytes_after_it_nothing_is_relayed() {
-        let whole = written(&TOKEN, &endpoint(b"127.0.0.1:5432").unwrap());
-        assert!(matches!(received(&whole, &[8; TOKEN_BYTES]), Received::Foreign));
-        assert!(matches!(received(b"GET / HTTP/1.1\r\n", &TOKEN), Received::Foreign));
-        assert!(matches!(received(b"GET / HTTP/1.1", &TOKEN), Received::Part));
-        assert!(matches!(received(&[whole, vec![0]].concat(), &TOKEN), Received::Foreign));
+        let whole = encode(&TOKEN, &endpoint(b"127.0.0.1:5432").unwrap());
+        assert!(matches!(parse(&whole, &[8; TOKEN_BYTES]), PrefaceState::Foreign));
+        assert!(matches!(parse(b"GET / HTTP/1.1\r\n", &TOKEN), PrefaceState::Foreign));
+        assert!(matches!(parse(b"GET / HTTP/1.1", &TOKEN), PrefaceState::Incomplete));
+        assert!(matches!(parse(&[whole, vec![0]].concat(), &TOKEN), PrefaceState::Foreign));
         let nameless = [TOKEN.as_slice(), &[9], b"localhost"].concat();
-        assert!(matches!(received(&nameless, &TOKEN), Received::Foreign));
+        assert!(matches!(parse(&nameless, &TOKEN), PrefaceState::Foreign));
     }
 
     #[test]

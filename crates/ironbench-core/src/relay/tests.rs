@@ -17,7 +17,7 @@ fn relay(round_trip_s: f64, unix: bool, threads: usize) -> Relay {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Relaxed);
     let socket = unix.then(|| format!("ironbench-test-{}-{number}", std::process::id()));
-    Relay::start(&Order { round_trip_s, socket, token: TOKEN.to_owned(), threads, cpus: Vec::new() }).unwrap()
+    Relay::start(&RelayConfig { round_trip_s, socket, token: TOKEN.to_owned(), threads, cpus: Vec::new() }).unwrap()
 }
 
 fn address_of(relay: &Relay) -> RelayAddress {
@@ -75,7 +75,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn all_bytes_arrive_in_order_in_both_directions(
-        pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..3000), 1..30),
+        chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..3000), 1..30),
         large in 0usize..400_000,
         unix in any::<bool>(),
     ) {
@@ -83,13 +83,13 @@ proptest! {
         let server = if unix { unix_server(&folder, echo) } else { tcp_server(echo) };
         let relay = relay(0.000_2, unix, 2);
         let mut client = through(&relay, &server).unwrap();
-        let mut sent: Vec<u8> = pieces.concat();
+        let mut sent: Vec<u8> = chunks.concat();
         sent.extend((0..large).map(|number| (number % 251) as u8));
         let mut writer = client.try_clone().unwrap();
         let received = thread::scope(|scope| {
             scope.spawn(|| {
-                for piece in &pieces {
-                    writer.write_all(piece).unwrap();
+                for chunk in &chunks {
+                    writer.write_all(chunk).unwrap();
                 }
                 writer.write_all(&sent[sent.len() - large..]).unwrap();
                 writer.shutdown(Shutdown::Write).unwrap();
@@ -121,10 +121,10 @@ fn every_round_trip_takes_at_least_the_declared_time() {
         }
         assert!(fastest < least + Duration::from_millis(1), "{fastest:?}");
         let counters = relay.counters();
-        assert_eq!((counters.pieces, counters.bytes), (101, 50 * 20 + 4));
+        assert_eq!((counters.chunks, counters.bytes), (101, 50 * 20 + 4));
         assert!(counters.cpu_ns[0] > 0);
         relay.measure().unwrap();
-        assert!((0.0..0.05).contains(&relay.counters().passing_s), "{}", relay.counters().passing_s);
+        assert!((0.0..0.05).contains(&relay.counters().overhead_s), "{}", relay.counters().overhead_s);
         let _ = std::fs::remove_file(folder.0.join("s"));
     }
 }

@@ -7,10 +7,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use super::watch::{Reader, Trouble};
+use super::sampling_loop::{ReadError, Reader};
 
 /// How often a pattern is matched again, to find new devices.
-const LOOK_AGAIN_S: f64 = 1.0;
+const RESCAN_INTERVAL_S: f64 = 1.0;
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// The files of one target, which is a path or a pattern with `*`.
@@ -21,27 +21,27 @@ pub struct Files {
     pattern: bool,
     open: Vec<(PathBuf, File)>,
     /// Number of readings before the pattern is matched again.
-    fresh: u32,
-    readings_per_look: u32,
+    readings_until_rescan: u32,
+    readings_per_rescan: u32,
 }
 
 impl Files {
     /// Creates the files of `target`, an absolute path that is resolved below `root`.
     pub fn new(root: &Path, target: &str, period_s: f64) -> Self {
-        let readings_per_look = (LOOK_AGAIN_S / period_s).ceil().max(1.0) as u32;
+        let readings_per_rescan = (RESCAN_INTERVAL_S / period_s).ceil().max(1.0) as u32;
         Self {
             root: root.to_owned(),
             target: target.to_owned(),
             pattern: target.contains('*'),
             open: Vec::new(),
-            fresh: 0,
-            readings_per_look,
+            readings_until_rescan: 0,
+            readings_per_rescan,
         }
     }
 
-    fn read_one(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble> {
-        let path = below(&self.root, &self.target);
-        let failed = |error: io::Error| Trouble::Passing(format!("{}: {error}", path.display()));
+    fn read_one(&mut self, out: &mut Vec<u8>) -> Result<(), ReadError> {
+        let path = new_below(&self.root, &self.target);
+        let failed = |error: io::Error| ReadError::Temporary(format!("{}: {error}", path.display()));
         if self.open.is_empty() {
             self.open.push((path.clone(), File::open(&path).map_err(failed)?));
         }
@@ -53,12 +53,12 @@ impl Files {
     }
 
     /// Reads all matching files, each after a line `==> path`. Files that have vanished are left out.
-    fn read_matching(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble> {
-        if self.fresh == 0 {
-            self.look_up();
-            self.fresh = self.readings_per_look;
+    fn read_matching(&mut self, out: &mut Vec<u8>) -> Result<(), ReadError> {
+        if self.readings_until_rescan == 0 {
+            self.rescan();
+            self.readings_until_rescan = self.readings_per_rescan;
         }
-        self.fresh -= 1;
+        self.readings_until_rescan -= 1;
         let root = &self.root;
         self.open.retain(|(path, file)| {
             let start = out.len();
@@ -74,12 +74,12 @@ impl Files {
             read.is_ok()
         });
         if self.open.is_empty() {
-            return Err(Trouble::Passing(format!("no file matches {}", self.target)));
+            return Err(ReadError::Temporary(format!("no file matches {}", self.target)));
         }
         Ok(())
     }
 
-    fn look_up(&mut self) {
+    fn rescan(&mut self) {
         let mut kept = std::mem::take(&mut self.open);
         for path in matching(&self.root, &self.target) {
             if let Some(place) = kept.iter().position(|(open, _)| *open == path) {
@@ -92,12 +92,12 @@ impl Files {
 }
 
 impl Reader for Files {
-    fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Trouble> {
+    fn read(&mut self, out: &mut Vec<u8>) -> Result<(), ReadError> {
         if self.pattern { self.read_matching(out) } else { self.read_one(out) }
     }
 }
 
-fn below(root: &Path, target: &str) -> PathBuf {
+fn new_below(root: &Path, target: &str) -> PathBuf {
     root.join(target.trim_start_matches('/'))
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::testing::Folder;
 
-    fn read(files: &mut Files) -> Result<String, Trouble> {
+    fn read(files: &mut Files) -> Result<String, ReadError> {
         let mut out = Vec::new();
         files.read(&mut out).map(|()| String::from_utf8(out).unwrap())
     }
@@ -215,7 +215,7 @@ mod tests {
     fn a_missing_file_is_passing_trouble_and_read_once_it_is_there() {
         let folder = Folder::new();
         let mut files = Files::new(&folder.0, "/late", 1.0);
-        assert!(matches!(read(&mut files), Err(Trouble::Passing(_))));
+        assert!(matches!(read(&mut files), Err(ReadError::Temporary(_))));
         folder.write("late", "now");
         assert_eq!(read(&mut files).unwrap(), "now");
     }

@@ -6,11 +6,11 @@
 //! delay samples.
 
 mod files;
-mod pace;
+mod sampling_clock;
+mod sampling_loop;
 mod series;
 mod sql;
 mod ticks;
-mod watch;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,19 +19,19 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::drive::plan::ObserverSource;
-use crate::measure::crew::{Gate, Post, Resident};
+use crate::measure::threads::{BackgroundThread, Gate, ThreadSettings};
 use crate::wire::Server;
 use crate::{Error, Result};
 use files::Files;
-use pace::{Command, LivePace};
-use watch::{Collected, Reader, Watched};
+use sampling_clock::{Command, SystemClock};
+use sampling_loop::{Collected, Reader, SampledSource};
 
 /// Memory limit per source in bytes. When it is reached, every second sample is dropped and the period doubles.
 const KEEP_BYTES: usize = 16 << 20;
 /// Time that `stop` waits for a reading in progress. The thread is then abandoned.
 const STOP_PATIENCE: Duration = Duration::from_secs(2);
 /// Interval at which a wait for the server checks whether to stop.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Minimum period. At this period (1 kHz), a source costs about 1% of a core.
 const SHORTEST_PERIOD_S: f64 = 0.001;
 
@@ -64,12 +64,12 @@ pub struct Samples {
     /// PIDs of the server processes that ran the observers' SQL. The CPU time of these processes does not belong to the
     /// workload. The list is empty if the server uses threads.
     pub backend_pids: Vec<i32>,
-    pub own: OwnWork,
+    pub own: ObserverLoad,
 }
 
 /// The work that the observers caused on the server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct OwnWork {
+pub struct ObserverLoad {
     pub connections: u64,
     /// Transactions that the server committed for the observers, if the protocol shows commits.
     pub commits: u64,
@@ -80,10 +80,10 @@ pub struct OwnWork {
 #[derive(Debug)]
 struct Worker {
     commands: Sender<Command>,
-    thread: Resident,
+    thread: BackgroundThread,
     collected: Arc<Mutex<Collected>>,
     /// Index in the plan of each of this worker's sources.
-    places: Vec<usize>,
+    source_indexes: Vec<usize>,
     /// A flag that ends a reading that hangs. The flag is set when the result is no longer needed.
     give_up: Arc<AtomicBool>,
     /// Number of commits on the worker's connection, or None without a connection.
@@ -104,8 +104,8 @@ pub struct Prepared {
 
 struct Group {
     thread: &'static str,
-    places: Vec<usize>,
-    watched: Vec<Watched>,
+    source_indexes: Vec<usize>,
+    sources: Vec<SampledSource>,
     give_up: Arc<AtomicBool>,
     commits: Option<Arc<AtomicU64>>,
     requests: bool,
@@ -115,12 +115,12 @@ impl Prepared {
     /// Checks the sources and connects the observers. Fails if a source is invalid. If the server refuses the
     /// connection, the result contains a note.
     pub fn new(sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
-        Self::below(Path::new("/"), sources, connection)
+        Self::new_below(Path::new("/"), sources, connection)
     }
 
     /// Does the same as `new`, but can be stopped: `go_on` is called several times per second. When it returns false,
     /// this function returns None and abandons the thread that waits for the server.
-    pub fn unless(
+    pub fn new_unless_stopped(
         sources: &[ObserverSource],
         connection: Option<Server>,
         go_on: &mut dyn FnMut() -> bool,
@@ -130,10 +130,10 @@ impl Prepared {
         }
         let sources = sources.to_vec();
         let prepare = move |_: &Gate| Self::new(&sources, connection.as_ref());
-        let preparing = Resident::start(Post::new("observers"), Arc::default(), prepare)?;
-        while !preparing.ended(LOOK) {
+        let preparing = BackgroundThread::start(ThreadSettings::new("observers"), Arc::default(), prepare)?;
+        while !preparing.ended(CHECK_INTERVAL) {
             if !go_on() {
-                preparing.leave();
+                preparing.detach();
                 return Ok(None);
             }
         }
@@ -141,7 +141,7 @@ impl Prepared {
     }
 
     /// Does the same as `new`, but resolves file paths below `root`.
-    pub fn below(root: &Path, sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
+    pub fn new_below(root: &Path, sources: &[ObserverSource], connection: Option<&Server>) -> Result<Self> {
         for source in sources {
             check(source, connection)?;
         }
@@ -163,7 +163,7 @@ impl Prepared {
             backend_pids: self.backend_pids,
             marked: AtomicBool::new(false),
         };
-        for group in self.groups.into_iter().filter(|group| !group.watched.is_empty()) {
+        for group in self.groups.into_iter().filter(|group| !group.sources.is_empty()) {
             sampler.spawn(group, window_start)?;
         }
         Ok(sampler)
@@ -183,13 +183,13 @@ impl Prepared {
         match sql::connect(connection, &texts) {
             Ok(opened) => {
                 self.backend_pids.extend(opened.backend_pid);
-                let (places, watched) = wanted
+                let (source_indexes, sources) = wanted
                     .into_iter()
                     .zip(opened.readers)
-                    .map(|((place, source), reader)| (place, Watched::new(source, reader, KEEP_BYTES)))
+                    .map(|((place, source), reader)| (place, SampledSource::new(source, reader, KEEP_BYTES)))
                     .unzip();
                 let commits = Some(opened.commits);
-                self.groups.push(Group { thread, places, watched, give_up: opened.give_up, commits, requests });
+                self.groups.push(Group { thread, source_indexes, sources, give_up: opened.give_up, commits, requests });
             }
             Err(error) => self.notes.push(format!("connection of the observers: {error}")),
         }
@@ -197,13 +197,13 @@ impl Prepared {
 }
 
 fn files(root: &Path, sources: &[ObserverSource]) -> Group {
-    let (places, watched) = numbered(sources, "file")
+    let (source_indexes, sources) = numbered(sources, "file")
         .map(|(place, source)| {
             let reader: Box<dyn Reader> = Box::new(Files::new(root, &source.target, source.period_s));
-            (place, Watched::new(source, reader, KEEP_BYTES))
+            (place, SampledSource::new(source, reader, KEEP_BYTES))
         })
         .unzip();
-    Group { thread: "sample-files", places, watched, give_up: Arc::default(), commits: None, requests: false }
+    Group { thread: "sample-files", source_indexes, sources, give_up: Arc::default(), commits: None, requests: false }
 }
 
 impl Sampler {
@@ -239,28 +239,28 @@ impl Sampler {
                 worker.give_up.store(true, Ordering::Relaxed);
             }
         }
-        let mut by_place = Vec::new();
+        let mut by_index = Vec::new();
         for worker in workers {
-            by_place.extend(worker.finish(deadline, &mut samples));
+            by_index.extend(worker.finish(deadline, &mut samples));
         }
-        by_place.sort_by_key(|(place, _)| *place);
-        samples.by_source = by_place.into_iter().map(|(_, source)| source).collect();
+        by_index.sort_by_key(|(index, _)| *index);
+        samples.by_source = by_index.into_iter().map(|(_, source)| source).collect();
         samples
     }
 
     fn spawn(&mut self, group: Group, window_start: Instant) -> Result<()> {
-        let Group { thread, places, mut watched, give_up, commits, requests } = group;
-        let (commands, orders) = mpsc::channel();
+        let Group { thread, source_indexes, mut sources, give_up, commits, requests } = group;
+        let (commands, received_commands) = mpsc::channel();
         // Time of this call relative to the start of the window. The time is measured here, because the thread may run
         // only after the window has started. The thread must still take the sample of tick 0.
         let began_ns = -(window_start.saturating_duration_since(Instant::now()).as_nanos() as i64);
-        let collected = Arc::new(Mutex::new(Collected::of(&watched)));
+        let collected = Arc::new(Mutex::new(Collected::of(&sources)));
         let shared = Arc::clone(&collected);
-        let thread = Resident::start(Post::new(thread), Arc::default(), move |_: &Gate| {
-            watch::run(&mut watched, began_ns, &mut LivePace::new(window_start, orders), &shared);
+        let thread = BackgroundThread::start(ThreadSettings::new(thread), Arc::default(), move |_: &Gate| {
+            sampling_loop::run(&mut sources, began_ns, &mut SystemClock::new(window_start, received_commands), &shared);
             Ok(())
         })?;
-        self.workers.push(Worker { commands, thread, collected, places, give_up, commits, requests });
+        self.workers.push(Worker { commands, thread, collected, source_indexes, give_up, commits, requests });
         Ok(())
     }
 }
@@ -269,7 +269,7 @@ impl Drop for Sampler {
     fn drop(&mut self) {
         for worker in self.workers.drain(..) {
             let _ = worker.commands.send(Command::Stop);
-            worker.thread.leave();
+            worker.thread.detach();
         }
     }
 }
@@ -282,7 +282,7 @@ impl Worker {
         if !ended {
             self.give_up.store(true, Ordering::Relaxed);
             samples.notes.push("the last samples were still waiting for the server's answer".to_owned());
-            self.thread.leave();
+            self.thread.detach();
         } else if self.thread.join().is_err() {
             samples.notes.push("a sampling thread crashed".to_owned());
         }
@@ -296,7 +296,7 @@ impl Worker {
         samples.cpu_s += collected.cpu_s();
         samples.notes.extend(collected.notes);
         let mut taken = Vec::new();
-        for (place, series) in self.places.into_iter().zip(collected.series) {
+        for (place, series) in self.source_indexes.into_iter().zip(collected.series) {
             samples.dropped += series.dropped;
             samples.missed += series.missed;
             if series.missed > 0 {

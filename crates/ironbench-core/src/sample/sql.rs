@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::watch::{Reader, Trouble};
+use super::sampling_loop::{ReadError, Reader};
 use crate::Result;
 use crate::wire::{
     Connector, PostgresConnection, Rows, Server, Session, SessionProtocol, ldap::Ldap, mysql::Mysql, postgres::Postgres,
@@ -13,7 +13,7 @@ use crate::wire::{
 pub const APPLICATION_NAME: &str = "ironbench observer";
 
 /// An open connection, with one reader for each statement.
-pub struct Opened {
+pub struct ObserverConnection {
     /// PID of the server process of this connection, or None if the server has no process per connection.
     pub backend_pid: Option<i32>,
     pub readers: Vec<Box<dyn Reader>>,
@@ -24,7 +24,7 @@ pub struct Opened {
 }
 
 /// Connects to the server, without a relay, and creates a reader for each of `texts`.
-pub fn connect(server: &Server, texts: &[&str]) -> Result<Opened> {
+pub fn connect(server: &Server, texts: &[&str]) -> Result<ObserverConnection> {
     let statements = texts.iter().map(|text| (*text).to_owned());
     match server.direct() {
         Server::Postgres(connection) => connect_postgres(connection, texts),
@@ -41,13 +41,13 @@ pub fn connect(server: &Server, texts: &[&str]) -> Result<Opened> {
 }
 
 /// Connects and prepares each statement on the server, so that samples need no planning.
-fn connect_postgres(mut connection: PostgresConnection, texts: &[&str]) -> Result<Opened> {
+fn connect_postgres(mut connection: PostgresConnection, texts: &[&str]) -> Result<ObserverConnection> {
     connection.options.retain(|(name, _)| name != "application_name");
     connection.options.push(("application_name".to_owned(), APPLICATION_NAME.to_owned()));
     let (mut session, give_up) = open::<Postgres>(connection)?;
     let backend_pid = session.backend_pid();
     let statements: Vec<String> = texts.iter().enumerate().map(|(n, text)| prepared(&mut session, n, text)).collect();
-    Ok(Opened { backend_pid: Some(backend_pid), ..opened(session, statements, give_up) })
+    Ok(ObserverConnection { backend_pid: Some(backend_pid), ..opened(session, statements, give_up) })
 }
 
 /// Opens a session. Also returns a flag that interrupts a statement that hangs.
@@ -58,7 +58,11 @@ fn open<P: SessionProtocol>(settings: P::Settings) -> Result<(Session<P>, Arc<At
     Ok((session, give_up))
 }
 
-fn opened<P: SessionProtocol>(session: Session<P>, statements: Vec<String>, give_up: Arc<AtomicBool>) -> Opened {
+fn opened<P: SessionProtocol>(
+    session: Session<P>,
+    statements: Vec<String>,
+    give_up: Arc<AtomicBool>,
+) -> ObserverConnection {
     let commits = Arc::new(AtomicU64::new(session.commits()));
     let session = Arc::new(Mutex::new(session));
     let reader = |statement| -> Box<dyn Reader> {
@@ -66,7 +70,7 @@ fn opened<P: SessionProtocol>(session: Session<P>, statements: Vec<String>, give
         Box::new(Statement { session, statement, given_up, commits })
     };
     let readers = statements.into_iter().map(reader).collect();
-    Opened { backend_pid: None, readers, give_up, commits }
+    ObserverConnection { backend_pid: None, readers, give_up, commits }
 }
 
 /// Prepares `text` on the server. Returns the statement that executes it. Returns `text` itself if it cannot be
@@ -101,7 +105,7 @@ struct Statement<P: SessionProtocol> {
 }
 
 impl<P: SessionProtocol> Reader for Statement<P> {
-    fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
+    fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), ReadError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = session.query(&self.statement);
         self.commits.store(session.commits(), Ordering::Relaxed);
@@ -111,9 +115,9 @@ impl<P: SessionProtocol> Reader for Statement<P> {
                 Ok(())
             }
             // The sampler has cancelled the statement itself, so there is nothing to report.
-            Err(_) if self.given_up.load(Ordering::Relaxed) => Err(Trouble::Passing(String::new())),
-            Err(error) if passing(&error.sqlstate, error.number) => Err(Trouble::Passing(error.to_string())),
-            Err(error) => Err(Trouble::Lasting(error.to_string())),
+            Err(_) if self.given_up.load(Ordering::Relaxed) => Err(ReadError::Temporary(String::new())),
+            Err(error) if is_temporary(&error.sqlstate, error.number) => Err(ReadError::Temporary(error.to_string())),
+            Err(error) => Err(ReadError::Permanent(error.to_string())),
         }
     }
 }
@@ -122,7 +126,7 @@ impl<P: SessionProtocol> Reader for Statement<P> {
 /// if resources or a lock were not available. PostgreSQL 18 documentation, Appendix A: classes 40, 53, 55 and code
 /// 57014. MySQL's SQLSTATEs are too broad, so error numbers are used for lock wait timeout, interrupt and statement
 /// timeout. A lost connection has no SQLSTATE, so it is permanent.
-fn passing(sqlstate: &str, number: u16) -> bool {
+fn is_temporary(sqlstate: &str, number: u16) -> bool {
     ["40", "53", "55"].iter().any(|class| sqlstate.starts_with(class))
         || sqlstate == "57014"
         || matches!(number, 1205 | 1317 | 1969 | 3024)
@@ -185,8 +189,8 @@ mod tests {
     #[test]
     fn only_trouble_that_may_pass_is_tried_again() {
         for (sqlstate, expected) in [("57014", true), ("40001", true), ("53300", true), ("42703", false), ("", false)] {
-            assert_eq!(passing(sqlstate, 0), expected, "{sqlstate}");
+            assert_eq!(is_temporary(sqlstate, 0), expected, "{sqlstate}");
         }
-        assert!(passing("HY000", 1205) && !passing("HY000", 1114));
+        assert!(is_temporary("HY000", 1205) && !is_temporary("HY000", 1114));
     }
 }

@@ -2,20 +2,20 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use super::pace::{Pace, Wake};
-use super::watch::Trouble;
+use super::sampling_clock::{SamplingClock, Wake};
+use super::sampling_loop::ReadError;
 use super::*;
 use crate::testing::Folder;
 
 /// A clock for tests, which advances only while the loop waits, and by a fixed time whenever it is read.
-struct FakePace {
+struct FakeClock {
     now_ns: Cell<i64>,
     /// Time by which the clock advances when it is read. A sample reads the clock before and after.
     reading_ns: i64,
-    orders: VecDeque<(i64, Command)>,
+    commands: VecDeque<(i64, Command)>,
 }
 
-impl Pace for FakePace {
+impl SamplingClock for FakeClock {
     fn now_ns(&self) -> i64 {
         let now = self.now_ns.get();
         self.now_ns.set(now + self.reading_ns);
@@ -24,11 +24,11 @@ impl Pace for FakePace {
 
     fn wait_until(&mut self, due_ns: i64) -> Wake {
         let now = self.now_ns.get();
-        match self.orders.front() {
+        match self.commands.front() {
             Some(&(at, command)) if at <= due_ns.max(now) => {
-                self.orders.pop_front();
+                self.commands.pop_front();
                 self.now_ns.set(now.max(at));
-                Wake::Ordered(command)
+                Wake::Command(command)
             }
             _ => {
                 self.now_ns.set(now.max(due_ns));
@@ -42,10 +42,10 @@ impl Pace for FakePace {
     }
 }
 
-struct Scripted(VecDeque<std::result::Result<&'static str, Trouble>>);
+struct Scripted(VecDeque<std::result::Result<&'static str, ReadError>>);
 
 impl Reader for Scripted {
-    fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
+    fn read(&mut self, out: &mut Vec<u8>) -> std::result::Result<(), ReadError> {
         out.extend_from_slice(self.0.pop_front().unwrap_or(Ok("same"))?.as_bytes());
         Ok(())
     }
@@ -55,14 +55,24 @@ fn source(name: &str, kind: &str, target: &str, period_s: f64) -> ObserverSource
     ObserverSource { name: name.into(), kind: kind.into(), target: target.into(), period_s }
 }
 
-fn watched(name: &str, period_s: f64, answers: Vec<std::result::Result<&'static str, Trouble>>) -> Watched {
-    Watched::new(&source(name, "file", "/x", period_s), Box::new(Scripted(answers.into())), 4_000)
+fn sources(name: &str, period_s: f64, answers: Vec<std::result::Result<&'static str, ReadError>>) -> SampledSource {
+    SampledSource::new(&source(name, "file", "/x", period_s), Box::new(Scripted(answers.into())), 4_000)
 }
 
-fn watch(mut watched: Vec<Watched>, began_ns: i64, reading_ns: i64, orders: &[(i64, Command)]) -> Collected {
-    let collected = Mutex::new(Collected::of(&watched));
-    let orders = orders.iter().copied().collect();
-    watch::run(&mut watched, began_ns, &mut FakePace { now_ns: Cell::new(began_ns), reading_ns, orders }, &collected);
+fn sampling_loop(
+    mut sources: Vec<SampledSource>,
+    began_ns: i64,
+    reading_ns: i64,
+    commands: &[(i64, Command)],
+) -> Collected {
+    let collected = Mutex::new(Collected::of(&sources));
+    let commands = commands.iter().copied().collect();
+    sampling_loop::run(
+        &mut sources,
+        began_ns,
+        &mut FakeClock { now_ns: Cell::new(began_ns), reading_ns, commands },
+        &collected,
+    );
     collected.into_inner().unwrap()
 }
 
@@ -75,9 +85,9 @@ fn times(collected: Collected) -> Vec<Vec<f64>> {
 
 #[test]
 fn every_source_has_a_sample_at_the_start_of_the_window_and_one_at_the_mark() {
-    let sources = vec![watched("a", 0.5, vec![]), watched("b", 2.0, vec![])];
-    let orders = [(5 * S / 4, Command::Mark), (5 * S / 4, Command::Stop)];
-    let times = times(watch(sources, -S - 1, 0, &orders));
+    let sources = vec![sources("a", 0.5, vec![]), sources("b", 2.0, vec![])];
+    let commands = [(5 * S / 4, Command::Mark), (5 * S / 4, Command::Stop)];
+    let times = times(sampling_loop(sources, -S - 1, 0, &commands));
     assert_eq!(times[0], [-1.0, -0.5, 0.0, 0.5, 1.0, 1.25]);
     assert_eq!(times[1], [0.0, 1.25]);
 }
@@ -85,7 +95,7 @@ fn every_source_has_a_sample_at_the_start_of_the_window_and_one_at_the_mark() {
 #[test]
 fn a_slow_reading_costs_samples_and_never_the_period() {
     // The clock advances by 0.3 s whenever it is read, so a round of the loop takes longer than the period of 1 s.
-    let collected = watch(vec![watched("slow", 1.0, vec![])], 0, 3 * S / 10, &[(20 * S, Command::Stop)]);
+    let collected = sampling_loop(vec![sources("slow", 1.0, vec![])], 0, 3 * S / 10, &[(20 * S, Command::Stop)]);
     let missed = collected.series[0].missed;
     let times = times(collected);
     assert!(missed > 0);
@@ -95,7 +105,7 @@ fn a_slow_reading_costs_samples_and_never_the_period() {
 
 #[test]
 fn a_full_source_doubles_its_period_and_counts_what_it_dropped() {
-    let collected = watch(vec![watched("full", 1.0, vec![])], 0, 0, &[(1_000 * S, Command::Stop)]);
+    let collected = sampling_loop(vec![sources("full", 1.0, vec![])], 0, 0, &[(1_000 * S, Command::Stop)]);
     let dropped = collected.series[0].dropped;
     let times = times(collected).remove(0);
     let steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -107,10 +117,14 @@ fn a_full_source_doubles_its_period_and_counts_what_it_dropped() {
 
 #[test]
 fn trouble_is_noted_once_per_spell_and_the_others_go_on() {
-    let gone = || Err(Trouble::Passing("gone".into()));
-    let answers = vec![Ok("1"), gone(), gone(), Ok("2"), gone(), Err(Trouble::Lasting("dead".into())), Ok("never")];
-    let collected =
-        watch(vec![watched("ill", 1.0, answers), watched("well", 1.0, vec![])], 0, 0, &[(9 * S + 1, Command::Stop)]);
+    let gone = || Err(ReadError::Temporary("gone".into()));
+    let answers = vec![Ok("1"), gone(), gone(), Ok("2"), gone(), Err(ReadError::Permanent("dead".into())), Ok("never")];
+    let collected = sampling_loop(
+        vec![sources("ill", 1.0, answers), sources("well", 1.0, vec![])],
+        0,
+        0,
+        &[(9 * S + 1, Command::Stop)],
+    );
     assert_eq!(collected.notes, ["ill at 1.0 s: gone", "ill at 4.0 s: gone"]);
     let times = times(collected);
     assert_eq!(times[0], [0.0, 3.0]);
@@ -121,7 +135,7 @@ fn trouble_is_noted_once_per_spell_and_the_others_go_on() {
 struct Slow(Arc<Mutex<Collected>>);
 
 impl Reader for Slow {
-    fn read(&mut self, _out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
+    fn read(&mut self, _out: &mut Vec<u8>) -> std::result::Result<(), ReadError> {
         std::mem::take(&mut *self.0.lock().unwrap());
         Ok(())
     }
@@ -131,23 +145,23 @@ impl Reader for Slow {
 fn a_reading_that_comes_back_after_the_end_is_let_go() {
     let collected = Arc::default();
     let reader = Box::new(Slow(Arc::clone(&collected)));
-    let mut watched = vec![Watched::new(&source("slow", "file", "/x", 1.0), reader, 4_000)];
-    *collected.lock().unwrap() = Collected::of(&watched);
-    let orders = [(3 * S, Command::Stop)].into();
-    watch::run(&mut watched, 0, &mut FakePace { now_ns: Cell::new(0), reading_ns: 0, orders }, &collected);
+    let mut sources = vec![SampledSource::new(&source("slow", "file", "/x", 1.0), reader, 4_000)];
+    *collected.lock().unwrap() = Collected::of(&sources);
+    let commands = [(3 * S, Command::Stop)].into();
+    sampling_loop::run(&mut sources, 0, &mut FakeClock { now_ns: Cell::new(0), reading_ns: 0, commands }, &collected);
     assert!(collected.lock().unwrap().series.is_empty());
 }
 
 #[test]
 fn the_loop_ends_by_itself_when_nothing_is_left_to_read() {
-    let dead = vec![Err(Trouble::Lasting("dead".into()))];
-    let collected = watch(vec![watched("only", 1.0, dead)], 0, 0, &[]);
+    let dead = vec![Err(ReadError::Permanent("dead".into()))];
+    let collected = sampling_loop(vec![sources("only", 1.0, dead)], 0, 0, &[]);
     assert_eq!(collected.notes, ["only at 0.0 s: dead"]);
 }
 
 #[test]
 fn cpu_counts_from_the_start_of_the_window() {
-    let collected = watch(vec![watched("a", 1.0, vec![])], -3 * S, 0, &[(2 * S + 1, Command::Stop)]);
+    let collected = sampling_loop(vec![sources("a", 1.0, vec![])], -3 * S, 0, &[(2 * S + 1, Command::Stop)]);
     assert_eq!(collected.cpu_s(), 2.0);
 }
 
@@ -160,7 +174,7 @@ fn a_live_sampler_reads_files_in_the_order_of_the_plan_and_ends() {
         source("gone", "file", "/proc/gone", 0.5),
         source("all", "file", "/proc/*", 3600.0),
     ];
-    let sampler = Prepared::below(&folder.0, &sources, None).unwrap().start(Instant::now()).unwrap();
+    let sampler = Prepared::new_below(&folder.0, &sources, None).unwrap().start(Instant::now()).unwrap();
     sampler.mark();
     sampler.mark();
     let samples = sampler.stop();
@@ -178,7 +192,7 @@ fn a_window_that_begins_now_is_sampled_at_its_start_and_at_its_end_however_short
     let folder = Folder::new();
     folder.write("proc/stat", "cpu 1\n");
     let sources = [source("stat", "file", "/proc/stat", 3600.0)];
-    let sampler = Prepared::below(&folder.0, &sources, None).unwrap().start(Instant::now()).unwrap();
+    let sampler = Prepared::new_below(&folder.0, &sources, None).unwrap().start(Instant::now()).unwrap();
     std::thread::sleep(Duration::from_millis(200));
     sampler.mark();
     let samples = sampler.stop();
@@ -205,7 +219,7 @@ fn sources_that_cannot_be_meant_are_refused_before_anything_starts() {
 struct Asked(Arc<Mutex<u32>>);
 
 impl Reader for Asked {
-    fn read(&mut self, _out: &mut Vec<u8>) -> std::result::Result<(), Trouble> {
+    fn read(&mut self, _out: &mut Vec<u8>) -> std::result::Result<(), ReadError> {
         *self.0.lock().unwrap() += 1;
         Ok(())
     }
@@ -215,9 +229,9 @@ impl Reader for Asked {
 fn a_request_is_made_at_its_times_and_not_at_the_end_of_the_window() {
     let asked = Arc::new(Mutex::new(0));
     let reader = Box::new(Asked(Arc::clone(&asked)));
-    let watched = vec![Watched::new(&source("checkpoints", "request", "x", 3600.0), reader, 4_000)];
+    let sources = vec![SampledSource::new(&source("checkpoints", "request", "x", 3600.0), reader, 4_000)];
     let (give_up, commits) = (Arc::default(), None);
-    let group = Group { thread: "request-sql", places: vec![0], watched, give_up, commits, requests: true };
+    let group = Group { thread: "request-sql", source_indexes: vec![0], sources, give_up, commits, requests: true };
     let prepared = Prepared { groups: vec![group], notes: vec![], backend_pids: vec![] };
     let sampler = prepared.start(Instant::now() + Duration::from_millis(50)).unwrap();
     while *asked.lock().unwrap() == 0 {
@@ -232,7 +246,7 @@ fn a_request_is_made_at_its_times_and_not_at_the_end_of_the_window() {
 
 #[test]
 fn what_we_ended_ourselves_is_no_trouble() {
-    let answers = vec![Err(Trouble::Passing(String::new()))];
-    let collected = watch(vec![watched("ended", 1.0, answers)], 0, 0, &[(1, Command::Stop)]);
+    let answers = vec![Err(ReadError::Temporary(String::new()))];
+    let collected = sampling_loop(vec![sources("ended", 1.0, answers)], 0, 0, &[(1, Command::Stop)]);
     assert!(collected.notes.is_empty());
 }

@@ -119,7 +119,7 @@ impl Endpoint {
             reached => reached?,
         };
         // The few bytes fit into the buffer of a new socket, so sending does not wait.
-        send(&fd, &preface::written(&token, self), SendFlags::NOSIGNAL)?;
+        send(&fd, &preface::encode(&token, self), SendFlags::NOSIGNAL)?;
         let (mut answer, mut filled) = ([0; ANSWER_BYTES], 0);
         while filled < ANSWER_BYTES {
             wait(&fd, PollFlags::IN, deadline, interrupt.as_deref_mut())?;

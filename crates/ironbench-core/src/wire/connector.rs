@@ -19,7 +19,7 @@ use super::{
     address::{Address, Endpoint, deadline_after},
     channel::Channel,
     fault::Fault,
-    interrupt::{self, Cancelling, Interrupt, Wish, answers},
+    interrupt::{self, Cancelling, Interrupt, SharedStopCheck, answers},
     pipe::{Pipe, Stream},
     protocol::{ServerProtocol, TlsAnswer},
     security::Security,
@@ -51,7 +51,7 @@ impl<P: ServerProtocol> Connected<P> {
 
 /// A connection to a server before the log-in.
 #[derive(Debug)]
-pub struct Opened<G> {
+pub struct UnauthenticatedConnection<G> {
     pub stream: Stream,
     /// Data that the server sent before the log-in.
     pub greeting: G,
@@ -64,7 +64,7 @@ pub struct Opened<G> {
 pub struct Attempt<'a> {
     pub(super) endpoint: &'a Endpoint,
     pub(super) deadline: Instant,
-    pub(super) wish: Option<&'a Wish>,
+    pub(super) stop_check: Option<&'a SharedStopCheck>,
 }
 
 /// Opens connections to one server as one user.
@@ -125,15 +125,15 @@ impl<P: ServerProtocol> Connector<P> {
 
     /// Does the same as `connect`, but fails soon after `stop` becomes true.
     pub fn connect_until(&self, stop: Arc<AtomicBool>) -> Result<Connected<P>> {
-        let wish = interrupt::wish(Box::new(move || stop.load(Ordering::Relaxed)));
-        self.connect_unless(Some(&wish))
+        let stop_check = interrupt::shared(Box::new(move || stop.load(Ordering::Relaxed)));
+        self.connect_unless(Some(&stop_check))
     }
 
-    /// Does the same as `connect`, but fails soon after `wish` returns true.
-    pub(super) fn connect_unless(&self, wish: Option<&Wish>) -> Result<Connected<P>> {
+    /// Does the same as `connect`, but fails soon after `stop_check` returns true.
+    pub(super) fn connect_unless(&self, stop_check: Option<&SharedStopCheck>) -> Result<Connected<P>> {
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in self.address.resolve()? {
-            match P::enter(self, &self.attempt(&endpoint, wish)) {
+            match P::enter(self, &self.attempt(&endpoint, stop_check)) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(self.cannot_connect(fault)),
                 // The next address is tried only if this one cannot be reached.
@@ -149,7 +149,7 @@ impl<P: ServerProtocol> Connector<P> {
     ///
     /// # Errors
     /// The errors of `connect`.
-    pub fn open_only(&self) -> Result<Opened<P::Greeting>> {
+    pub fn open_only(&self) -> Result<UnauthenticatedConnection<P::Greeting>> {
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in self.address.resolve()? {
             let attempt = self.attempt(&endpoint, None);
@@ -162,7 +162,7 @@ impl<P: ServerProtocol> Connector<P> {
             match opened {
                 Ok((channel, greeting)) => {
                     let security = Security::of(&endpoint, channel.tls.is_some(), self.mode);
-                    return Ok(Opened {
+                    return Ok(UnauthenticatedConnection {
                         greeting,
                         carries_passwords: security >= Security::least(self.mode),
                         is_unix: matches!(endpoint, Endpoint::Unix(_)),
@@ -193,8 +193,8 @@ impl<P: ServerProtocol> Connector<P> {
         Err(self.cannot_connect(last))
     }
 
-    fn attempt<'a>(&self, endpoint: &'a Endpoint, wish: Option<&'a Wish>) -> Attempt<'a> {
-        Attempt { endpoint, deadline: deadline_after(P::target(&self.settings).timeout_s), wish }
+    fn attempt<'a>(&self, endpoint: &'a Endpoint, stop_check: Option<&'a SharedStopCheck>) -> Attempt<'a> {
+        Attempt { endpoint, deadline: deadline_after(P::target(&self.settings).timeout_s), stop_check }
     }
 
     fn cannot_connect(&self, fault: Fault<P>) -> Error {
@@ -247,12 +247,12 @@ impl<P: ServerProtocol> Connector<P> {
         let Some(config) = config else {
             return Ok((channel, greeting));
         };
-        let wanted = P::target(&self.settings).tls;
+        let tls_settings = P::target(&self.settings).tls;
         match P::request_tls(self, &mut channel, &greeting)? {
-            TlsAnswer::Accepted => channel.start_tls(tls::client(config, wanted.host)?)?,
+            TlsAnswer::Accepted => channel.start_tls(tls::client(config, tls_settings.host)?)?,
             TlsAnswer::Refused(_) if self.mode == Mode::Prefer => {}
             TlsAnswer::Refused(reason) => {
-                let setting = format!("{}={}", wanted.words.mode, wanted.mode);
+                let setting = format!("{}={}", tls_settings.names.mode, tls_settings.mode);
                 let cause = format!("the server does not support TLS, but {setting} requires it{reason}");
                 return Err(Error::input(self.server(), cause).hint(P::NAMES.no_tls).into());
             }
@@ -262,7 +262,7 @@ impl<P: ServerProtocol> Connector<P> {
 
     /// Opens a channel without TLS.
     pub(super) fn reach(&self, attempt: &Attempt) -> std::result::Result<Channel<P>, Fault<P>> {
-        let mut interrupt = attempt.wish.map(|wish| Interrupt::new(wish.clone(), None));
+        let mut interrupt = attempt.stop_check.map(|stop_check| Interrupt::new(stop_check.clone(), None));
         let relay = P::target(&self.settings).relay;
         let socket = attempt.endpoint.open(relay, attempt.deadline, interrupt.as_mut())?;
         let mut channel = Channel::new(Pipe::new(socket, Some(attempt.deadline)));
@@ -298,7 +298,7 @@ impl<P: ServerProtocol> Cancel<P> {
         let deadline = Instant::now() + CANCEL_TIMEOUT;
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in connector.address.resolve()? {
-            match P::cancel(connector, &Attempt { endpoint: &endpoint, deadline, wish: None }, &self.key) {
+            match P::cancel(connector, &Attempt { endpoint: &endpoint, deadline, stop_check: None }, &self.key) {
                 Ok(()) => return Ok(()),
                 Err(fault) => last = fault,
             }

@@ -4,7 +4,7 @@ use std::io;
 
 use super::address::Address;
 use super::protocol::{Codes, ServerProtocol};
-use super::tls::{Mode, Version1, Wanted};
+use super::tls::{Mode, TlsSettings, Version1};
 use crate::Error;
 
 /// An error that makes the stream unusable.
@@ -37,7 +37,7 @@ pub enum Fault<P: ServerProtocol> {
     Malformed(P::Malformed),
     Server(Box<P::ServerError>),
     /// An error that already is a message for users.
-    Told(Error),
+    Reported(Error),
 }
 
 impl<P: ServerProtocol> Fault<P> {
@@ -52,7 +52,7 @@ impl<P: ServerProtocol> Fault<P> {
             Self::Tls(error) => io::Error::other(error),
             Self::Malformed(malformed) => io::Error::new(io::ErrorKind::InvalidData, malformed),
             Self::Server(error) => io::Error::other(error.to_string()),
-            Self::Told(error) => io::Error::other(error.cause),
+            Self::Reported(error) => io::Error::other(error.cause),
         }
     }
 
@@ -61,7 +61,7 @@ impl<P: ServerProtocol> Fault<P> {
     pub fn of_connecting(self, settings: &P::Settings, server: String) -> Error {
         let target = P::target(settings);
         match self {
-            Self::Told(error) => error,
+            Self::Reported(error) => error,
             Self::Io(error) => not_reached(&error, server, &target.address, P::NAMES.place),
             Self::Tls(error) => not_trusted(&error, server, &target.tls),
             Self::Malformed(malformed) => Error::failure(server, malformed.to_string())
@@ -99,7 +99,7 @@ impl<P: ServerProtocol> From<io::Error> for Fault<P> {
 
 impl<P: ServerProtocol> From<Error> for Fault<P> {
     fn from(error: Error) -> Self {
-        Self::Told(error)
+        Self::Reported(error)
     }
 }
 
@@ -127,22 +127,22 @@ fn not_reached(error: &io::Error, server: String, address: &Address, place: &str
     }
 }
 
-fn not_trusted(error: &rustls::Error, server: String, wanted: &Wanted) -> Error {
+fn not_trusted(error: &rustls::Error, server: String, settings: &TlsSettings) -> Error {
     let rustls::Error::InvalidCertificate(reason) = error else {
         return Error::failure(server, format!("the TLS handshake failed: {error}"));
     };
-    let (mode, roots) = (wanted.words.mode, wanted.words.roots);
+    let (mode, roots) = (settings.names.mode, settings.names.roots);
     if let rustls::CertificateError::Other(other) = reason
         && other.0.is::<Version1>()
     {
-        let verifies = Mode::of(wanted).is_ok_and(Mode::verifies);
+        let verifies = Mode::of(settings).is_ok_and(Mode::verifies);
         let way_out = if verifies { format!("{mode}=require without {roots}") } else { format!("{mode}=disable") };
         return Error::input(server, "the certificate has version 1, which cannot be verified").hint(format!(
             "create one with version 3 (openssl x509 -req -extfile, with subjectAltName), or use {way_out}"
         ));
     }
     let hint = match reason {
-        rustls::CertificateError::UnknownIssuer => match wanted.roots {
+        rustls::CertificateError::UnknownIssuer => match settings.roots {
             Some(file) => format!("add the certificate of its CA to {file} ({roots})"),
             None => format!(
                 "set {roots} to the CA's certificate file, or use {mode}=require to encrypt without \
@@ -152,7 +152,7 @@ fn not_trusted(error: &rustls::Error, server: String, wanted: &Wanted) -> Error 
         rustls::CertificateError::NotValidForName | rustls::CertificateError::NotValidForNameContext { .. } => {
             format!("connect with a name that is in the certificate, or use {mode}=verify-ca")
         }
-        _ if Mode::of(wanted).is_ok_and(|mode| !mode.verifies()) => {
+        _ if Mode::of(settings).is_ok_and(|mode| !mode.verifies()) => {
             format!("replace the server's certificate, or use {mode}=disable")
         }
         _ => String::new(),

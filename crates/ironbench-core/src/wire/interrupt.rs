@@ -12,14 +12,14 @@ use super::{fault::Fault, protocol::ServerProtocol};
 use crate::Result;
 
 /// Time limit for a server to end a cancelled statement.
-const PATIENCE: Duration = Duration::from_secs(3);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A function that returns whether the caller wants the wait to end. The function is shared, because several addresses
 /// may be tried for one connection.
-pub type Wish = Arc<Mutex<dyn FnMut() -> bool + Send>>;
+pub type SharedStopCheck = Arc<Mutex<dyn FnMut() -> bool + Send>>;
 
-pub(super) fn wish(wanted: Box<dyn FnMut() -> bool + Send>) -> Wish {
-    Arc::new(Mutex::new(wanted))
+pub(super) fn shared(check: Box<dyn FnMut() -> bool + Send>) -> SharedStopCheck {
+    Arc::new(Mutex::new(check))
 }
 
 /// A function that cancels the statement that a session is running on the server.
@@ -43,35 +43,35 @@ pub(super) fn answers<P: ServerProtocol>(tries: impl Iterator<Item = std::result
 
 /// Distinguishes a hung server from a busy server. A busy server may run a statement for hours without sending a byte,
 /// but it still answers a new connection. If the server does not answer a new connection either, the wait ends.
-struct Watch {
+struct HangDetector {
     probe: Probe,
     /// Time without a received byte after which the server is probed.
     silence: Duration,
-    heard: Instant,
-    probing: Option<JoinHandle<bool>>,
+    last_received: Instant,
+    probe_thread: Option<JoinHandle<bool>>,
 }
 
-impl Watch {
-    fn heard(&mut self) {
-        self.heard = Instant::now();
-        self.probing = None;
+impl HangDetector {
+    fn note_received(&mut self) {
+        self.last_received = Instant::now();
+        self.probe_thread = None;
     }
 
     fn check(&mut self) -> io::Result<()> {
-        match self.probing.take() {
-            Some(probing) if !probing.is_finished() => self.probing = Some(probing),
-            Some(probing) => {
-                if !probing.join().unwrap_or(true) {
+        match self.probe_thread.take() {
+            Some(probe_thread) if !probe_thread.is_finished() => self.probe_thread = Some(probe_thread),
+            Some(probe_thread) => {
+                if !probe_thread.join().unwrap_or(true) {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
-                self.heard = Instant::now();
+                self.last_received = Instant::now();
             }
-            None if self.heard.elapsed() < self.silence => {}
+            None if self.last_received.elapsed() < self.silence => {}
             None => {
                 let probe = self.probe.clone();
                 // The probe runs in a separate thread, because the reply to the statement may arrive before the probe
                 // ends.
-                self.probing = Some(thread::Builder::new().name("probe".to_owned()).spawn(move || probe())?);
+                self.probe_thread = Some(thread::Builder::new().name("probe".to_owned()).spawn(move || probe())?);
             }
         }
         Ok(())
@@ -79,47 +79,47 @@ impl Watch {
 }
 
 pub struct Interrupt {
-    wish: Wish,
+    stop_check: SharedStopCheck,
     /// Cancels the statement. The value is None while connecting, because no statement runs then. An interrupt then
     /// only ends the wait.
     cancel: Option<Cancelling>,
     sent: Option<Instant>,
-    watch: Option<Watch>,
+    hang_detector: Option<HangDetector>,
 }
 
 impl Interrupt {
-    pub fn new(wish: Wish, cancel: Option<Cancelling>) -> Self {
-        Self { wish, cancel, sent: None, watch: None }
+    pub fn new(stop_check: SharedStopCheck, cancel: Option<Cancelling>) -> Self {
+        Self { stop_check, cancel, sent: None, hang_detector: None }
     }
 
     /// Called when a new statement starts. Forgets an interrupt of the previous statement.
     pub fn rearm(&mut self) {
         self.sent = None;
-        self.heard();
+        self.note_received();
     }
 
     /// Makes waits fail with `TimedOut` if the server hangs. The server hangs if it sends nothing for `silence` and
     /// `probe` then fails.
-    pub fn watch(&mut self, silence: Duration, probe: Probe) {
-        self.watch = Some(Watch { probe, silence, heard: Instant::now(), probing: None });
+    pub fn detect_hang(&mut self, silence: Duration, probe: Probe) {
+        self.hang_detector = Some(HangDetector { probe, silence, last_received: Instant::now(), probe_thread: None });
     }
 
     /// Called when the server has sent or accepted bytes.
-    pub fn heard(&mut self) {
-        if let Some(watch) = &mut self.watch {
-            watch.heard();
+    pub fn note_received(&mut self) {
+        if let Some(hang_detector) = &mut self.hang_detector {
+            hang_detector.note_received();
         }
     }
 
     /// Checks whether the statement should end. If so, cancels the statement.
     pub fn check(&mut self) -> io::Result<()> {
-        if let Some(watch) = &mut self.watch {
-            watch.check()?;
+        if let Some(hang_detector) = &mut self.hang_detector {
+            hang_detector.check()?;
         }
         match (self.sent, &self.cancel) {
-            (Some(sent), _) if sent.elapsed() >= PATIENCE => Err(io::ErrorKind::Interrupted.into()),
+            (Some(sent), _) if sent.elapsed() >= CANCEL_TIMEOUT => Err(io::ErrorKind::Interrupted.into()),
             (Some(_), _) => Ok(()),
-            (None, _) if !(self.wish.lock().unwrap_or_else(PoisonError::into_inner))() => Ok(()),
+            (None, _) if !(self.stop_check.lock().unwrap_or_else(PoisonError::into_inner))() => Ok(()),
             (None, None) => Err(io::ErrorKind::Interrupted.into()),
             (None, Some(cancel)) => {
                 self.sent = Some(Instant::now());
@@ -137,8 +137,8 @@ mod tests {
     use crate::wire::mysql::{Mysql, protocol::Malformed};
 
     fn watched(silence: Duration, lives: bool) -> Interrupt {
-        let mut interrupt = Interrupt::new(wish(Box::new(|| false)), None);
-        interrupt.watch(silence, Arc::new(move || lives));
+        let mut interrupt = Interrupt::new(shared(Box::new(|| false)), None);
+        interrupt.detect_hang(silence, Arc::new(move || lives));
         interrupt
     }
 

@@ -12,12 +12,12 @@ pub const INTERRUPTED: &str = "interrupted";
 /// A connection of one client of a trial.
 pub trait Library {
     /// Runs one SQL command to its last row. `value` returns the parameter at an index of `sql.parameters`.
-    fn run<'v>(&mut self, sql: &Sql, value: impl Fn(usize) -> Parameter<'v>) -> Result<Answer, Trouble>;
+    fn run<'v>(&mut self, sql: &Sql, value: impl Fn(usize) -> Parameter<'v>) -> Result<Answer, StatementError>;
 
     /// Whether a transaction is open. A failed transaction must be rolled back before a retry.
     fn in_transaction(&self) -> bool;
 
-    fn rollback(&mut self) -> Result<(), Trouble>;
+    fn rollback(&mut self) -> Result<(), StatementError>;
 
     /// Returns the name of the I/O method in records: `blocking` if the engine works in the calling thread, or
     /// `driver`.
@@ -80,7 +80,7 @@ pub struct Answer {
 
 /// The error of a failed statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct StatementError {
     /// Error class in records: the engine's name of the error, e.g. `SQLITE_BUSY`, or its SQLSTATE.
     pub class: Cow<'static, str>,
     pub message: String,
@@ -90,9 +90,9 @@ pub struct Trouble {
     pub lasting: bool,
 }
 
-impl Trouble {
+impl StatementError {
     /// Reclassifies the error as an interrupt of the client, whatever cause the engine reports.
-    pub fn given_up(self) -> Self {
+    pub fn interrupted(self) -> Self {
         Self { class: INTERRUPTED.into(), retryable: false, lasting: false, ..self }
     }
 }

@@ -27,7 +27,7 @@ const READ_SIZE: usize = 64 * 1024;
 
 /// Maximum number of bytes that may arrive while a message is being sent. These bytes are mostly notices. Without a
 /// limit, a server that sends without reading could fill the memory.
-const MOST_MEANWHILE: usize = 16 << 20;
+const MAX_WHILE_SENDING: usize = 16 << 20;
 const LARGEST_PIECE: usize = 1 << 20;
 
 /// The socket of a session.
@@ -56,7 +56,7 @@ pub struct Pipe {
     /// The instant after which waits fail with `TimedOut`.
     pub deadline: Option<Instant>,
     pub interrupt: Option<Interrupt>,
-    glanced: Instant,
+    last_check: Instant,
 }
 
 /// Received bytes, of which `start..end` are not consumed yet.
@@ -97,7 +97,7 @@ impl Pipe {
             input: Input::default(),
             deadline,
             interrupt: None,
-            glanced: Instant::now(),
+            last_check: Instant::now(),
         }
     }
 
@@ -196,7 +196,7 @@ impl Pipe {
             match send(&self.fd, data, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(sent) => {
                     if let Some(interrupt) = self.interrupt.as_mut() {
-                        interrupt.heard(); // a hung server accepts only what fits into the socket buffers
+                        interrupt.note_received(); // a hung server accepts only what fits into the socket buffers
                     }
                     return Ok(sent);
                 }
@@ -212,7 +212,7 @@ impl Pipe {
                     if read == Some(0) {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
-                    if self.unread().len() > MOST_MEANWHILE {
+                    if self.unread().len() > MAX_WHILE_SENDING {
                         return Err(io::Error::new(
                             io::ErrorKind::InvalidData,
                             "the server sends data without reading any",
@@ -277,7 +277,7 @@ impl Pipe {
     pub fn receive_any(&mut self) -> Result<Option<usize>, Broken> {
         let received = self.receive_now()?;
         if let (Some(_), Some(interrupt)) = (received, self.interrupt.as_mut()) {
-            interrupt.heard();
+            interrupt.note_received();
         }
         Ok(received)
     }
@@ -316,7 +316,7 @@ impl Pipe {
     pub fn more(&mut self) -> Result<(), Broken> {
         match self.receive_any()? {
             Some(0) => Err(Broken::Io(io::ErrorKind::UnexpectedEof.into())),
-            Some(_) => Ok(self.glance()?),
+            Some(_) => Ok(self.check_limits()?),
             None => Ok(self.wait(PollFlags::IN).map(|_| ())?),
         }
     }
@@ -324,7 +324,7 @@ impl Pipe {
     /// Waits until the socket is ready for one of `events`.
     pub fn wait(&mut self, events: PollFlags) -> io::Result<PollFlags> {
         loop {
-            self.glance()?;
+            self.check_limits()?;
             let mut fds = [PollFd::from_borrowed_fd(self.fd.as_fd(), events)];
             let timeout = TICK.try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
             match poll(&mut fds, Some(&timeout)) {
@@ -332,7 +332,7 @@ impl Pipe {
                 Ok(_) => return Ok(fds[0].revents()),
                 // A signal may mean that the caller wants to stop. The check is therefore due now, and not only at the
                 // next tick.
-                Err(Errno::INTR) => self.glanced -= TICK,
+                Err(Errno::INTR) => self.last_check -= TICK,
                 Err(error) => return Err(error.into()),
             }
         }
@@ -344,7 +344,7 @@ impl Pipe {
     }
 
     /// Checks the deadline and, at most once per tick, the interrupt.
-    fn glance(&mut self) -> io::Result<()> {
+    fn check_limits(&mut self) -> io::Result<()> {
         if self.deadline.is_none() && self.interrupt.is_none() {
             return Ok(());
         }
@@ -353,9 +353,9 @@ impl Pipe {
             return Err(io::ErrorKind::TimedOut.into());
         }
         if let Some(interrupt) = self.interrupt.as_mut()
-            && now.duration_since(self.glanced) >= TICK
+            && now.duration_since(self.last_check) >= TICK
         {
-            self.glanced = now;
+            self.last_check = now;
             interrupt.check()?;
         }
         Ok(())
@@ -376,7 +376,7 @@ mod tests {
         let mut pipe = Pipe::new(client.into(), None);
         let error = pipe.write_all(&vec![0; 4 << 20]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        assert!(pipe.unread().len() <= MOST_MEANWHILE + (1 << 20));
+        assert!(pipe.unread().len() <= MAX_WHILE_SENDING + (1 << 20));
         drop(pipe);
         flood.join().unwrap();
     }

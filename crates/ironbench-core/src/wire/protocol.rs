@@ -10,7 +10,7 @@ use super::{
     connector::{Attempt, Connected, Connector},
     fault::Fault,
     security::Security,
-    tls::Wanted,
+    tls::TlsSettings,
 };
 use crate::{Kind, Result};
 
@@ -29,7 +29,7 @@ pub struct Names {
 /// Address of a server, and settings of connections to it.
 pub struct Target<'a> {
     pub address: Address,
-    pub tls: Wanted<'a>,
+    pub tls: TlsSettings<'a>,
     pub relay: Option<&'a RelayAddress>,
     /// Time limit in seconds for connecting, TLS and authentication together, per address.
     pub timeout_s: f64,

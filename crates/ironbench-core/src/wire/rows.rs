@@ -4,7 +4,7 @@ use crate::Error;
 
 /// Memory limit for the rows of one result. Queries outside the measured window return far less. A server that exceeds
 /// the limit might never stop sending.
-const MOST: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// The result of adding a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum Pushed {
 
 /// Returns the error for a connection whose server sent [`Pushed::TooMuch`].
 pub(super) fn too_much() -> Error {
-    Error::failure("connection", format!("the server's answer is larger than {} MiB", MOST >> 20))
+    Error::failure("connection", format!("the server's answer is larger than {} MiB", MAX_BYTES >> 20))
         .hint("this may not be the server that it claims to be")
 }
 
@@ -81,7 +81,7 @@ impl Rows {
         self.count += 1;
         // The number of rows is included, because even rows without columns need memory in the consumer.
         let taken = self.text.len() + (self.starts.len() + self.ends.len() + self.count) * size_of::<usize>();
-        Ok(if taken > MOST { Pushed::TooMuch } else { Pushed::Taken })
+        Ok(if taken > MAX_BYTES { Pushed::TooMuch } else { Pushed::Taken })
     }
 
     /// Reads all values of a row and drops them.
@@ -144,8 +144,8 @@ mod tests {
     fn an_answer_has_an_end_however_small_its_rows_are() {
         for row in [&[Some("x")][..], &[None], &[]] {
             let mut rows = Rows::new(vec![String::new(); row.len()]);
-            let taken = (0..MOST).take_while(|_| rows.push(values(row)) == Ok(Pushed::Taken)).count();
-            assert!(taken > MOST / 32 && taken < MOST / 7, "{taken}");
+            let taken = (0..MAX_BYTES).take_while(|_| rows.push(values(row)) == Ok(Pushed::Taken)).count();
+            assert!(taken > MAX_BYTES / 32 && taken < MAX_BYTES / 7, "{taken}");
         }
     }
 

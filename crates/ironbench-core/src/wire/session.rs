@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use super::{
     channel::Channel,
     connector::{Cancel, Connected, Connector},
+    display::{late, shortened, unanswered},
     fault::Fault,
     interrupt::{self, Interrupt},
     pipe::Pipe,
     protocol::{Codes, ServerProtocol},
     rows::Rows,
-    words::{late, shortened, unanswered},
 };
 use crate::{Error, Result};
 
@@ -23,7 +23,7 @@ pub const SEE_LOG: &str = "see the server's log: the server may have crashed or 
 const TERMINATE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A function that is called regularly during a wait and returns whether to give up.
-pub type Wish = Box<dyn FnMut() -> bool + Send>;
+pub type StopCheck = Box<dyn FnMut() -> bool + Send>;
 
 /// The result of a statement.
 #[derive(Debug, Default)]
@@ -104,15 +104,15 @@ impl<P: SessionProtocol> fmt::Debug for Session<P> {
 }
 
 impl<P: SessionProtocol> Session<P> {
-    /// Connects a session. `wish` is called while connecting, and ten times per second while a statement runs. When it
-    /// returns true, connecting fails or the statement is cancelled. For errors see [`Connector::connect`].
-    pub fn open(connector: &Connector<P>, wish: Wish) -> Result<Self> {
-        let wish = interrupt::wish(wish);
-        let Connected { stream, unread, state, counter, connector } = connector.connect_unless(Some(&wish))?;
+    /// Connects a session. `stop_check` is called while connecting, and ten times per second while a statement runs.
+    /// When it returns true, connecting fails or the statement is cancelled. For errors see [`Connector::connect`].
+    pub fn open(connector: &Connector<P>, stop_check: StopCheck) -> Result<Self> {
+        let stop_check = interrupt::shared(stop_check);
+        let Connected { stream, unread, state, counter, connector } = connector.connect_unless(Some(&stop_check))?;
         let channel = Channel::resume(Pipe::resume(stream, unread), counter);
         let mut session = Self { channel, connector, state, lost: false };
         let cancelling = session.canceller().map(Cancel::cancelling);
-        session.channel.interrupt = Some(Interrupt::new(wish, cancelling));
+        session.channel.interrupt = Some(Interrupt::new(stop_check, cancelling));
         Ok(session)
     }
 
@@ -121,7 +121,7 @@ impl<P: SessionProtocol> Session<P> {
     pub fn give_up_when_frozen(&mut self, silence: Duration) {
         let connector = self.connector.clone();
         if let Some(interrupt) = self.channel.interrupt.as_mut() {
-            interrupt.watch(silence, Arc::new(move || connector.answers()));
+            interrupt.detect_hang(silence, Arc::new(move || connector.answers()));
         }
     }
 

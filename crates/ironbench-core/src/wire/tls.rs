@@ -23,7 +23,7 @@ use crate::{Error, Result};
 
 /// TLS settings of a connection.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct TlsSettings<'a> {
     pub mode: &'a str,
     /// The name that must be in the server's certificate.
     pub host: &'a str,
@@ -33,12 +33,12 @@ pub struct Wanted<'a> {
     pub identity: Option<(&'a str, &'a str)>,
     /// Whether the host name is sent (server name indication).
     pub sni: bool,
-    pub words: Words,
+    pub names: SettingNames,
 }
 
 /// Names of the settings, as users write them.
 #[derive(Debug, Clone, Copy)]
-pub struct Words {
+pub struct SettingNames {
     pub mode: &'static str,
     pub roots: &'static str,
 }
@@ -56,15 +56,15 @@ pub enum Mode {
 
 impl Mode {
     /// Parses the mode. As in libpq, `require` with a root certificate means `verify-ca`.
-    pub fn of(wanted: &Wanted) -> Result<Self> {
-        match (wanted.mode, wanted.roots) {
+    pub fn of(settings: &TlsSettings) -> Result<Self> {
+        match (settings.mode, settings.roots) {
             ("disable", _) => Ok(Self::Disable),
             ("allow", _) => Ok(Self::Allow),
             ("prefer", _) => Ok(Self::Prefer),
             ("require", None) => Ok(Self::Require),
             ("require", Some(_)) | ("verify-ca", _) => Ok(Self::VerifyCa),
             ("verify-full", _) => Ok(Self::VerifyFull),
-            (other, _) => Err(Error::input(format!("{} {other}", wanted.words.mode), "unknown TLS mode")
+            (other, _) => Err(Error::input(format!("{} {other}", settings.names.mode), "unknown TLS mode")
                 .hint("known: disable, allow, prefer, require, verify-ca, verify-full")),
         }
     }
@@ -76,16 +76,16 @@ impl Mode {
 
 /// Creates the TLS configuration for all sockets of a connection. The configuration is created only once, because
 /// reading the system's roots takes milliseconds.
-pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>) -> Result<Arc<ClientConfig>> {
+pub(super) fn client_config(settings: &TlsSettings, mode: Mode, protocol: Option<&[u8]>) -> Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
-    let roots = if mode.verifies() { roots(wanted)? } else { Vec::new() };
-    let verifier = Verifier::new(mode, roots, &provider, wanted.words)?;
+    let roots = if mode.verifies() { roots(settings)? } else { Vec::new() };
+    let verifier = Verifier::new(mode, roots, &provider, settings.names)?;
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::failure("TLS", error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
-    let mut config = match wanted.identity {
+    let mut config = match settings.identity {
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let chain = certificates("sslcert", certificate)?;
@@ -98,7 +98,7 @@ pub(super) fn client_config(wanted: &Wanted, mode: Mode, protocol: Option<&[u8]>
                 .map_err(|error| Error::input(subject(), format!("cannot be used with {certificate}: {error}")))?
         }
     };
-    config.enable_sni = wanted.sni;
+    config.enable_sni = settings.sni;
     config.alpn_protocols = protocol.into_iter().map(<[u8]>::to_vec).collect();
     // Session tickets are not used. PostgreSQL issues none, and every connection should cost as much as the first one.
     config.resumption = Resumption::disabled();
@@ -114,9 +114,9 @@ pub(super) fn client(config: &Arc<ClientConfig>, host: &str) -> Result<ClientCon
 
 /// Returns the trusted roots from a file. Returns the roots of the system if no file is given or the file is libpq's
 /// value `system`.
-fn roots(wanted: &Wanted) -> Result<Vec<CertificateDer<'static>>> {
-    let word = wanted.words.roots;
-    let Some(file) = wanted.roots.filter(|&file| file != "system") else {
+fn roots(settings: &TlsSettings) -> Result<Vec<CertificateDer<'static>>> {
+    let word = settings.names.roots;
+    let Some(file) = settings.roots.filter(|&file| file != "system") else {
         let found = rustls_native_certs::load_native_certs().certs;
         return if found.is_empty() {
             Err(Error::input("trusted certificates", "this machine has none")
@@ -185,13 +185,13 @@ impl Verifier {
         mode: Mode,
         roots: Vec<CertificateDer<'static>>,
         provider: &Arc<CryptoProvider>,
-        words: Words,
+        names: SettingNames,
     ) -> Result<Self> {
         let chain = if mode.verifies() {
             let mut store = RootCertStore::empty();
             let (usable, _) = store.add_parsable_certificates(roots.iter().cloned());
             if usable == 0 {
-                return Err(Error::input(words.roots, "contains no usable CA certificate"));
+                return Err(Error::input(names.roots, "contains no usable CA certificate"));
             }
             let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone());
             Some(builder.build().map_err(|error| Error::failure("TLS", error.to_string()))?)
@@ -367,9 +367,9 @@ mod tests {
 
     #[test]
     fn require_with_a_root_is_verify_ca() {
-        let words = Words { mode: "sslmode", roots: "sslrootcert" };
-        let wanted = Wanted { mode: "require", host: "h", roots: Some("f"), identity: None, sni: true, words };
-        assert_eq!(Mode::of(&wanted).unwrap(), Mode::VerifyCa);
-        assert_eq!(Mode::of(&Wanted { roots: None, ..wanted }).unwrap(), Mode::Require);
+        let names = SettingNames { mode: "sslmode", roots: "sslrootcert" };
+        let settings = TlsSettings { mode: "require", host: "h", roots: Some("f"), identity: None, sni: true, names };
+        assert_eq!(Mode::of(&settings).unwrap(), Mode::VerifyCa);
+        assert_eq!(Mode::of(&TlsSettings { roots: None, ..settings }).unwrap(), Mode::Require);
     }
 }

@@ -4,7 +4,7 @@ use super::costs::{self, BANDS, COUNTRIES, TIERS};
 use super::market::{EXCHANGES, Kind};
 use super::shapes::SECTORS;
 use super::{Brokerage, id, words};
-use crate::row::{Phrase, Sink};
+use crate::row::{Sink, TextBuffer};
 
 /// Status codes and their meaning.
 const STATUSES: [(&str, &str); 5] =
@@ -20,24 +20,24 @@ pub fn exchange_id(exchange: u64) -> &'static str {
     EXCHANGE_NAMES[exchange as usize].0
 }
 
-pub fn sector_id(sector: u64, phrase: &mut Phrase) -> &str {
-    phrase.of(format_args!("S{:02}", sector + 1))
+pub fn sector_id(sector: u64, buffer: &mut TextBuffer) -> &str {
+    buffer.of(format_args!("S{:02}", sector + 1))
 }
 
-pub fn industry_id(industry: u64, phrase: &mut Phrase) -> &str {
-    phrase.of(format_args!("I{:03}", industry + 1))
+pub fn industry_id(industry: u64, buffer: &mut TextBuffer) -> &str {
+    buffer.of(format_args!("I{:03}", industry + 1))
 }
 
 /// Returns the ID of a tax rate. Countries come first, then divisions.
-pub fn tax_id(rate: u64, phrase: &mut Phrase) -> &str {
+pub fn tax_id(rate: u64, buffer: &mut TextBuffer) -> &str {
     match rate.checked_sub(COUNTRIES) {
-        None => phrase.of(format_args!("C{:03}", rate + 1)),
-        Some(division) => phrase.of(format_args!("D{:03}", division + 1)),
+        None => buffer.of(format_args!("C{:03}", rate + 1)),
+        Some(division) => buffer.of(format_args!("D{:03}", division + 1)),
     }
 }
 
-pub fn zip_code(number: u64, phrase: &mut Phrase) -> &str {
-    phrase.of(format_args!("{:05}", 10_000 + number * 6))
+pub fn zip_code(number: u64, buffer: &mut TextBuffer) -> &str {
+    buffer.of(format_args!("{:05}", 10_000 + number * 6))
 }
 
 /// Opening time, in minutes after midnight.
@@ -50,7 +50,7 @@ impl Brokerage {
         &self,
         table: &str,
         number: u64,
-        phrase: &mut Phrase,
+        buffer: &mut TextBuffer,
         sink: &mut S,
     ) -> Result<(), S::Error> {
         let at = number as usize;
@@ -71,18 +71,18 @@ impl Brokerage {
                 sink.integer(listed as i32);
                 sink.smallint(OPENS);
                 sink.smallint(CLOSES);
-                sink.text(phrase.of(format_args!("Lists {listed} securities of this workload")));
+                sink.text(buffer.of(format_args!("Lists {listed} securities of this workload")));
                 sink.bigint(id(number));
             }
             "industry" => {
                 let sector = number % SECTORS;
-                sink.text(industry_id(number, phrase));
+                sink.text(industry_id(number, buffer));
                 let field = words::FIELDS[(number / SECTORS) as usize];
-                sink.text(phrase.of(format_args!("{} {field}", words::SECTORS[sector as usize])));
-                sink.text(sector_id(sector, phrase));
+                sink.text(buffer.of(format_args!("{} {field}", words::SECTORS[sector as usize])));
+                sink.text(sector_id(sector, buffer));
             }
             "sector" => {
-                sink.text(sector_id(number, phrase));
+                sink.text(sector_id(number, buffer));
                 sink.text(words::SECTORS[at]);
             }
             "status_type" => {
@@ -90,13 +90,13 @@ impl Brokerage {
                 sink.text(STATUSES[at].1);
             }
             "taxrate" => {
-                sink.text(tax_id(number, phrase));
+                sink.text(tax_id(number, buffer));
                 let division = number.checked_sub(COUNTRIES);
                 let (place, rate) = match division {
                     None => ("country", costs::country_rate(number)),
                     Some(division) => ("division", costs::division_rate(division)),
                 };
-                sink.text(phrase.of(format_args!("{place} {}, {rate} percent", division.unwrap_or(number) + 1)));
+                sink.text(buffer.of(format_args!("{place} {}, {rate} percent", division.unwrap_or(number) + 1)));
                 sink.decimal(rate);
             }
             "trade_type" => {
@@ -107,12 +107,12 @@ impl Brokerage {
                 sink.smallint(kind.is_market().into());
             }
             "zip_code" => {
-                sink.text(zip_code(number, phrase));
+                sink.text(zip_code(number, buffer));
                 let ends = words::TOWN_ENDS.len();
                 let (begin, end) =
                     (words::TOWN_BEGINS[at / ends % words::TOWN_BEGINS.len()], words::TOWN_ENDS[at % ends]);
-                sink.text(phrase.of(format_args!("{begin}{end}")));
-                sink.text(phrase.of(format_args!("division {}", number % costs::DIVISIONS + 1)));
+                sink.text(buffer.of(format_args!("{begin}{end}")));
+                sink.text(buffer.of(format_args!("division {}", number % costs::DIVISIONS + 1)));
             }
             _ => unreachable!("brokerage has no table {table}"),
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::population::{MOST_ACCOUNTS, MOST_HELD};
+use super::population::{MAX_ACCOUNTS, MAX_HELD};
 use super::trades::Trade;
 
 /// What remains of the securities of one trade. A negative quantity is a short sale.
@@ -30,18 +30,18 @@ pub struct Holdings {
 
 impl Holdings {
     pub fn new(traders: usize) -> Self {
-        Self { positions: vec![VecDeque::new(); traders * (MOST_ACCOUNTS * MOST_HELD) as usize] }
+        Self { positions: vec![VecDeque::new(); traders * (MAX_ACCOUNTS * MAX_HELD) as usize] }
     }
 
-    pub fn of(&self, trader: usize, account: usize, place: usize) -> &VecDeque<Holding> {
-        &self.positions[index(trader, account, place)]
+    pub fn of(&self, trader: usize, account: usize, security_index: usize) -> &VecDeque<Holding> {
+        &self.positions[index(trader, account, security_index)]
     }
 
     /// Applies a trade, appends its changes to `steps`, and returns the gain. A sale reduces earlier purchases, and a
     /// purchase reduces earlier short sales. If the trade is LIFO, it reduces the newest holding first, otherwise the
     /// oldest. If some quantity of the trade is left over, it becomes a new holding.
     pub fn apply(&mut self, number: u64, trader: usize, trade: &Trade, steps: &mut Vec<Step>) -> i64 {
-        let position = &mut self.positions[index(trader, trade.account, trade.place)];
+        let position = &mut self.positions[index(trader, trade.account, trade.security_index)];
         let mut left = trade.signed();
         let mut gain = 0;
         while left != 0 {
@@ -70,6 +70,6 @@ impl Holdings {
     }
 }
 
-fn index(trader: usize, account: usize, place: usize) -> usize {
-    (trader * MOST_ACCOUNTS as usize + account) * MOST_HELD as usize + place
+fn index(trader: usize, account: usize, security_index: usize) -> usize {
+    (trader * MAX_ACCOUNTS as usize + account) * MAX_HELD as usize + security_index
 }

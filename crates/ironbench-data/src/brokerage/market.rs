@@ -62,8 +62,8 @@ const HALF_MS: i64 = PERIOD_MS / 2;
 /// price rises.
 pub fn phase(security: u64, time_ms: i64) -> (i64, bool) {
     // The factor is odd and not a multiple of 3 or 5, so that the phases of securities are spread over the period.
-    let place = (time_ms + (security as i64 * 556_231) % PERIOD_MS).rem_euclid(PERIOD_MS);
-    if place < HALF_MS { (place, true) } else { (place - HALF_MS, false) }
+    let position = (time_ms + (security as i64 * 556_231) % PERIOD_MS).rem_euclid(PERIOD_MS);
+    if position < HALF_MS { (position, true) } else { (position - HALF_MS, false) }
 }
 
 /// Returns the price, a triangular wave between $20 and $30.
@@ -144,11 +144,10 @@ pub fn security_of(symbol: &str) -> Option<u64> {
         _ => return None,
     };
     let all = 26u64.pow(5);
-    let place = letters
-        .iter()
-        .rev()
-        .try_fold(0, |place, letter| letter.is_ascii_uppercase().then(|| place * 26 + u64::from(letter - b'A')))?;
-    let company = (place + all - FIRST_SYMBOL % all) % all * SYMBOL_STEP_BACK % all;
+    let position = letters.iter().rev().try_fold(0, |position, letter| {
+        letter.is_ascii_uppercase().then(|| position * 26 + u64::from(letter - b'A'))
+    })?;
+    let company = (position + all - FIRST_SYMBOL % all) % all * SYMBOL_STEP_BACK % all;
     let (unit, local) = (company / COMPANIES, company % COMPANIES);
     let preferred_local = || COMPANIES + (local * (SECURITIES - COMPANIES)).div_ceil(COMPANIES);
     let security = unit * SECURITIES + if preferred { preferred_local() } else { local };

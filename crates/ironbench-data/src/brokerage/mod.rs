@@ -8,7 +8,6 @@ pub mod costs;
 mod firms;
 mod fixed;
 pub mod holdings;
-mod ledger;
 pub mod market;
 mod people;
 pub mod population;
@@ -16,6 +15,7 @@ pub mod roles;
 mod shapes;
 #[cfg(test)]
 pub(crate) mod tests;
+mod trade_effects;
 pub mod trades;
 mod words;
 
@@ -23,9 +23,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::dice::Dice;
 use crate::plan::Table;
-use crate::row::{Phrase, Sink};
+use crate::row::{Sink, TextBuffer};
+use crate::row_rng::RowRng;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +90,7 @@ pub fn id(number: u64) -> i64 {
 }
 
 pub fn account_id(number: u64) -> i64 {
-    IDS * population::MOST_ACCOUNTS as i64 + 1 + number as i64
+    IDS * population::MAX_ACCOUNTS as i64 + 1 + number as i64
 }
 
 pub fn trade_id(number: u64) -> i64 {
@@ -102,35 +102,35 @@ impl Brokerage {
         shapes::SHAPES.iter().map(|shape| shape.table(self)).collect()
     }
 
-    fn dice(&self, purpose: Purpose, number: u64) -> Dice {
-        Dice::new(self.seed, purpose as u64, number)
+    fn rng(&self, purpose: Purpose, number: u64) -> RowRng {
+        RowRng::new(self.seed, purpose as u64, number)
     }
 
     pub fn emit<S: Sink>(&self, table: &str, units: Range<u64>, sink: &mut S) -> Result<(), S::Error> {
-        if let Some(kept) = ledger::Kept::of(table) {
-            return self.keep(kept, units, sink);
+        if let Some(table) = trade_effects::DerivedTable::of(table) {
+            return self.emit_derived(table, units, sink);
         }
-        let mut phrase = Phrase::default();
+        let mut buffer = TextBuffer::default();
         for number in units {
             match table {
-                "broker" => self.broker(number, &mut phrase, sink)?,
+                "broker" => self.broker(number, &mut buffer, sink)?,
                 "account_permission" => self.permissions(number, sink)?,
-                "customer" => self.customer(number, &mut phrase, sink)?,
-                "customer_account" => self.customer_accounts(number, &mut phrase, sink)?,
-                "customer_taxrate" => self.customer_taxrates(number, &mut phrase, sink)?,
+                "customer" => self.customer(number, &mut buffer, sink)?,
+                "customer_account" => self.customer_accounts(number, &mut buffer, sink)?,
+                "customer_taxrate" => self.customer_taxrates(number, &mut buffer, sink)?,
                 "watch_list" => self.watch_list(number, sink)?,
                 "watch_item" => self.watch_items(number, sink)?,
-                "address" => self.address(number, &mut phrase, sink)?,
-                "company" => self.company(number, &mut phrase, sink)?,
-                "company_competitor" => self.competitors(number, &mut phrase, sink)?,
+                "address" => self.address(number, &mut buffer, sink)?,
+                "company" => self.company(number, &mut buffer, sink)?,
+                "company_competitor" => self.competitors(number, &mut buffer, sink)?,
                 "daily_market" => self.daily_market(number, sink)?,
                 "financial" => self.financial(number, sink)?,
                 "last_trade" => self.last_trade(number, sink)?,
-                "news_item" => self.news_item(number, &mut phrase, sink)?,
+                "news_item" => self.news_item(number, &mut buffer, sink)?,
                 "news_xref" => self.news_xref(number, sink)?,
-                "security" => self.security(number, &mut phrase, sink)?,
+                "security" => self.security(number, &mut buffer, sink)?,
                 "trade_request" => unreachable!("no order waits at the start"),
-                _ => self.fixed(table, number, &mut phrase, sink)?,
+                _ => self.fixed(table, number, &mut buffer, sink)?,
             }
         }
         Ok(())

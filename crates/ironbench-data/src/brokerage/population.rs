@@ -2,7 +2,7 @@
 //!
 //! Numbers count from 0 here. The function `id` converts them to the identifiers in the tables.
 
-use crate::dice::Dice;
+use crate::row_rng::RowRng;
 
 use super::{Brokerage, Purpose};
 
@@ -19,20 +19,20 @@ pub const BROKERS: u64 = 10;
 pub const COMPANIES: u64 = 500;
 pub const SECURITIES: u64 = 685;
 /// Maximum number of accounts of a customer. Identifiers leave room for this many.
-pub const MOST_ACCOUNTS: u64 = 10;
+pub const MAX_ACCOUNTS: u64 = 10;
 /// Maximum number of securities in which an account trades.
-pub const MOST_HELD: u64 = 18;
+pub const MAX_HELD: u64 = 18;
 
 /// Returns a customer's rank by activity in its load unit, 0 to 999. The customer with the last rank trades most.
 ///
 /// The ratio 617 / 1000 is close to the golden ratio, so any few consecutive customers are spread over all ranks.
-pub fn place(customer: u64) -> u64 {
+pub fn rank(customer: u64) -> u64 {
     (customer * 617 + 89) % LOAD_UNIT
 }
 
 /// Returns the tier of a rank. Of 1000 customers, 200 are in tier 1, 600 in tier 2 and 200 in tier 3.
-pub fn tier(place: u64) -> u64 {
-    match place {
+pub fn tier(rank: u64) -> u64 {
+    match rank {
         0..200 => 1,
         200..800 => 2,
         _ => 3,
@@ -41,11 +41,11 @@ pub fn tier(place: u64) -> u64 {
 
 /// Returns the activity of the customer at this rank. The mean is 1000 in tier 1, 2000 in tier 2 and 3000 in tier 3.
 /// Within each tier, the activity is linear in the rank.
-pub fn activity(place: u64) -> u64 {
-    match tier(place) {
-        1 => 602 + 4 * place,
-        2 => 1401 + 2 * (place - 200),
-        _ => 2602 + 4 * (place - 800),
+pub fn activity(rank: u64) -> u64 {
+    match tier(rank) {
+        1 => 602 + 4 * rank,
+        2 => 1401 + 2 * (rank - 200),
+        _ => 2602 + 4 * (rank - 800),
     }
 }
 
@@ -59,14 +59,14 @@ pub fn account_range(tier: u64) -> (u64, u64) {
 
 /// Returns the number of accounts of the customer at this rank. The numbers are uniform over the range of the tier. The
 /// total of a load unit is 5000.
-pub fn accounts(place: u64) -> u64 {
+pub fn accounts(rank: u64) -> u64 {
     // The numbers are in an order in which an incomplete last round has the same mean as a complete one.
-    let rounds: &[u64] = match tier(place) {
+    let rounds: &[u64] = match tier(rank) {
         1 => &[1, 4, 2, 3],
         2 => &[5, 2, 8, 3, 7, 4, 6],
         _ => &[5, 10, 6, 9, 7, 8],
     };
-    let in_tier = place - [0, 200, 800][tier(place) as usize - 1];
+    let in_tier = rank - [0, 200, 800][tier(rank) as usize - 1];
     rounds[in_tier as usize % rounds.len()]
 }
 
@@ -77,7 +77,7 @@ pub fn accounts(place: u64) -> u64 {
 pub fn held_range(tier: u64, accounts: u64) -> (u64, u64) {
     let (fewest, most) = account_range(tier);
     let share = |of: u64| (of * (accounts - fewest) * 2 + (most - fewest)) / ((most - fewest) * 2);
-    (7 - share(5), MOST_HELD - share(3))
+    (7 - share(5), MAX_HELD - share(3))
 }
 
 /// Cumulative number of initial trades over the customers of a load unit. The numbers are the same in every load unit.
@@ -94,7 +94,7 @@ impl Trades {
         let mut active = 0;
         let ends = (0..=LOAD_UNIT).map(|customer| {
             let end = (total * active / u128::from(ALL_ACTIVITY)) as u64;
-            active += u128::from(activity(place(customer)));
+            active += u128::from(activity(rank(customer)));
             end
         });
         Self { ends: ends.collect() }
@@ -114,7 +114,7 @@ impl Trades {
     }
 }
 
-/// Distinct numbers below a bound in pseudo-random order. Each is `start + place · stride` modulo the bound.
+/// Distinct numbers below a bound in pseudo-random order. Each is `start + index · stride` modulo the bound.
 #[derive(Debug, Clone, Copy)]
 pub struct Selection {
     start: u64,
@@ -125,17 +125,17 @@ pub struct Selection {
 
 impl Selection {
     /// Draws a selection of `count` numbers below `total`.
-    pub fn drawn(dice: &mut Dice, total: u64, count: u64) -> Self {
-        let start = dice.below(total);
-        let mut stride = 1 + dice.below(total - 1);
+    pub fn drawn(rng: &mut RowRng, total: u64, count: u64) -> Self {
+        let start = rng.below(total);
+        let mut stride = 1 + rng.below(total - 1);
         while gcd(stride, total) != 1 {
-            stride = 1 + dice.below(total - 1);
+            stride = 1 + rng.below(total - 1);
         }
         Self { start, stride, total, count }
     }
 
-    pub fn at(&self, place: u64) -> u64 {
-        (self.start + place * self.stride) % self.total
+    pub fn at(&self, index: u64) -> u64 {
+        (self.start + index * self.stride) % self.total
     }
 }
 
@@ -146,7 +146,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 /// The properties of an account that its trades need.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// Number of the account, from 0: the customer's number times `MOST_ACCOUNTS`, plus the index of the account.
+    /// Number of the account, from 0: the customer's number times `MAX_ACCOUNTS`, plus the index of the account.
     pub number: u64,
     pub broker: u64,
     pub tax_status: u64,
@@ -171,29 +171,29 @@ impl Brokerage {
 
     /// Returns all accounts of a customer.
     pub fn accounts(&self, customer: u64) -> impl Iterator<Item = Account> + '_ {
-        (0..accounts(place(customer))).map(move |which| self.account(customer, which))
+        (0..accounts(rank(customer))).map(move |which| self.account(customer, which))
     }
 
     /// Returns an account of a customer.
     pub fn account(&self, customer: u64, which: u64) -> Account {
-        let place = place(customer);
-        let held = held_range(tier(place), accounts(place));
-        let number = customer * MOST_ACCOUNTS + which;
-        let mut dice = self.dice(Purpose::Account, number);
+        let rank = rank(customer);
+        let held = held_range(tier(rank), accounts(rank));
+        let number = customer * MAX_ACCOUNTS + which;
+        let mut rng = self.rng(Purpose::Account, number);
         let unit = customer / LOAD_UNIT;
-        let broker = unit * BROKERS + dice.below(BROKERS);
-        let tax_status = match dice.below(100) {
+        let broker = unit * BROKERS + rng.below(BROKERS);
+        let tax_status = match rng.below(100) {
             0..20 => 0,
             20..70 => 1,
             _ => 2,
         };
-        let count = held.0 + dice.below(held.1 - held.0 + 1);
-        let securities = Selection::drawn(&mut dice, self.securities(), count);
-        let size = dice.between(0, 999_999_999);
-        let balance_cents = if dice.below(100) < 80 { size } else { -size };
+        let count = held.0 + rng.below(held.1 - held.0 + 1);
+        let securities = Selection::drawn(&mut rng, self.securities(), count);
+        let size = rng.between(0, 999_999_999);
+        let balance_cents = if rng.below(100) < 80 { size } else { -size };
         let neighbour = |steps| unit * LOAD_UNIT + (customer + steps) % LOAD_UNIT;
-        let steps = 1 + dice.below(LOAD_UNIT - 1);
-        let trusted = match dice.below(100) {
+        let steps = 1 + rng.below(LOAD_UNIT - 1);
+        let trusted = match rng.below(100) {
             0..60 => [None; 2],
             60..98 => [Some(neighbour(steps)), None],
             _ => [Some(neighbour(steps)), Some(neighbour(1 + steps % (LOAD_UNIT - 1)))],
@@ -203,7 +203,7 @@ impl Brokerage {
 
     /// Returns the indexes of a customer's two tax rates: that of the country and that of the division.
     pub fn tax_rates(&self, customer: u64) -> (u64, u64) {
-        let mut dice = self.dice(Purpose::TaxRates, customer);
-        (dice.below(super::costs::COUNTRIES), dice.below(super::costs::DIVISIONS))
+        let mut rng = self.rng(Purpose::TaxRates, customer);
+        (rng.below(super::costs::COUNTRIES), rng.below(super::costs::DIVISIONS))
     }
 }

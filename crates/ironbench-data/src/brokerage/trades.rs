@@ -7,7 +7,7 @@ use super::costs;
 use super::market::{self, HIGHEST_CENTS, Kind, LOWEST_CENTS};
 use super::population::{self, Account, GROUP};
 use super::{Brokerage, Purpose};
-use crate::dice::Dice;
+use crate::row_rng::RowRng;
 
 /// Maximum time from the submission of an order to its trade. The next constant is the mean.
 const LONGEST_DELAY_MS: u64 = 5000;
@@ -16,10 +16,10 @@ const MEAN_DELAY_MS: u64 = 1000;
 /// A trade. Times are in milliseconds of business time since the first opening.
 #[derive(Debug, Clone)]
 pub struct Trade {
-    /// Index of the account in the customer's accounts. The next field is the index of the security in the account's
-    /// securities.
+    /// Index of the account in the customer's accounts.
     pub account: usize,
-    pub place: usize,
+    /// Index of the security in the account's securities.
+    pub security_index: usize,
     pub security: u64,
     pub kind: Kind,
     pub cash: bool,
@@ -61,7 +61,7 @@ impl Trader {
         let (country, division) = brokerage.tax_rates(number);
         Self {
             number,
-            tier: population::tier(population::place(number)),
+            tier: population::tier(population::rank(number)),
             accounts: brokerage.accounts(number).collect(),
             tax_hundredths: costs::country_rate(country) + costs::division_rate(division),
             trades: trades.of(number),
@@ -70,44 +70,44 @@ impl Trader {
 
     /// Returns all trades in order of completion, without taxes.
     pub fn trades<'a>(&'a self, brokerage: &'a Brokerage) -> impl Iterator<Item = Trade> + 'a {
-        (0..self.trades).map(|place| {
-            let (completed_ms, dice) = self.completion(brokerage, place);
-            self.trade(completed_ms, dice)
+        (0..self.trades).map(|index| {
+            let (completed_ms, rng) = self.completion(brokerage, index);
+            self.trade(completed_ms, rng)
         })
     }
 
-    /// Returns when trade number `place` completes, and the random generator for its other values.
+    /// Returns when trade number `index` completes, and the random generator for its other values.
     ///
     /// The time is divided into equal intervals, one per trade, so that trades are in order without sorting.
-    fn completion(&self, brokerage: &Brokerage, place: u64) -> (i64, Dice) {
-        let mut dice = brokerage.dice(Purpose::Trade, (self.number << 32) + place);
+    fn completion(&self, brokerage: &Brokerage, index: u64) -> (i64, RowRng) {
+        let mut rng = brokerage.rng(Purpose::Trade, (self.number << 32) + index);
         let span = brokerage.span_ms() as u64;
-        let (begin, end) = (span * place / self.trades, span * (place + 1) / self.trades);
-        ((begin + dice.below(end - begin)) as i64, dice)
+        let (begin, end) = (span * index / self.trades, span * (index + 1) / self.trades);
+        ((begin + rng.below(end - begin)) as i64, rng)
     }
 
-    fn trade(&self, completed_ms: i64, mut dice: Dice) -> Trade {
-        let account = dice.below(self.accounts.len() as u64) as usize;
+    fn trade(&self, completed_ms: i64, mut rng: RowRng) -> Trade {
+        let account = rng.below(self.accounts.len() as u64) as usize;
         let owner = &self.accounts[account];
-        let place = dice.below(owner.securities.count);
-        let security = owner.securities.at(place);
-        let kind = Kind::of(dice.below(100));
-        let quantity = 100 << dice.below(4);
-        let cash = kind.is_sell() || dice.below(100) >= 16;
-        let lifo = dice.below(100) < 35;
-        let by_other = owner.trusted[0].is_some() && dice.below(4) == 0;
-        let submitted_ms = (completed_ms - delay_ms(&mut dice)).max(0);
+        let security_index = rng.below(owner.securities.count);
+        let security = owner.securities.at(security_index);
+        let kind = Kind::of(rng.below(100));
+        let quantity = 100 << rng.below(4);
+        let cash = kind.is_sell() || rng.below(100) >= 16;
+        let lifo = rng.below(100) < 35;
+        let by_other = owner.trusted[0].is_some() && rng.below(4) == 0;
+        let submitted_ms = (completed_ms - delay_ms(&mut rng)).max(0);
         let price_cents = market::price_cents(security, completed_ms);
         let (bid_cents, placed_ms) = if kind.is_market() {
             (market::price_cents(security, submitted_ms), None)
         } else {
-            let (bid, waited) = limit(kind, security, submitted_ms, &mut dice);
+            let (bid, waited) = limit(kind, security, submitted_ms, &mut rng);
             (bid, Some((submitted_ms - waited).max(0)))
         };
         let rate = costs::commission_rate(self.tier, kind, market::exchange(security), costs::band(quantity));
         Trade {
             account,
-            place: place as usize,
+            security_index: security_index as usize,
             security,
             kind,
             cash,
@@ -130,16 +130,15 @@ impl Trader {
 /// There are two cases. If the price moves in the direction that triggers the order, it has just met the limit, and the
 /// order waited for a random time before. Otherwise the limit was met already when the order was placed, so the order
 /// did not wait.
-fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64, i64) {
+fn limit(kind: Kind, security: u64, submitted_ms: i64, rng: &mut RowRng) -> (i64, i64) {
     let price = market::price_cents(security, submitted_ms);
     let (since, rises) = market::phase(security, submitted_ms);
     if rises != kind.waits_for_fall() {
         // The price has moved towards the limit since its turning point, and before the turning point it moved away
         // from it. It passed the limit twice `since` ago, so the order cannot have waited longer.
-        return (price, dice.between(0, 2 * since));
+        return (price, rng.between(0, 2 * since));
     }
-    let bid =
-        if kind.waits_for_fall() { dice.between(price, HIGHEST_CENTS) } else { dice.between(LOWEST_CENTS, price) };
+    let bid = if kind.waits_for_fall() { rng.between(price, HIGHEST_CENTS) } else { rng.between(LOWEST_CENTS, price) };
     (bid, 0)
 }
 
@@ -148,8 +147,8 @@ fn limit(kind: Kind, security: u64, submitted_ms: i64, dice: &mut Dice) -> (i64,
 ///
 /// The integer part of −log₂ of a uniform number is its number of leading zeros. For the remaining m in 0..1, the
 /// parabola m + 0.3437 m (1 − m) is within 0.01 of log₂ (1 + m).
-pub fn delay_ms(dice: &mut Dice) -> i64 {
-    let drawn = dice.below(1 << 32) | 1;
+pub fn delay_ms(rng: &mut RowRng) -> i64 {
+    let drawn = rng.below(1 << 32) | 1;
     let zeros = u64::from(drawn.leading_zeros()) - 32;
     let m = ((drawn << (zeros + 1)) & 0xffff_ffff) >> 20;
     let log = m * 4096 + 1408 * m * (4096 - m) / 4096;
@@ -167,7 +166,7 @@ pub struct Group<'a> {
     /// For each trader, the completion time of the next trade, and the index of the trader.
     heads: BinaryHeap<Reverse<(i64, usize)>>,
     /// Index and random generator of each trader's next trade.
-    waiting: Vec<(u64, Dice)>,
+    waiting: Vec<(u64, RowRng)>,
 }
 
 impl<'a> Group<'a> {
@@ -177,9 +176,9 @@ impl<'a> Group<'a> {
         let traders: Vec<Trader> = customers.map(|customer| Trader::new(brokerage, trades, customer)).collect();
         let (mut heads, mut waiting) = (BinaryHeap::with_capacity(traders.len()), Vec::with_capacity(traders.len()));
         for (who, trader) in traders.iter().enumerate() {
-            let (completed_ms, dice) = trader.completion(brokerage, 0);
+            let (completed_ms, rng) = trader.completion(brokerage, 0);
             heads.push(Reverse((completed_ms, who)));
-            waiting.push((0, dice));
+            waiting.push((0, rng));
         }
         Self { brokerage, traders, next, heads, waiting }
     }
@@ -188,12 +187,12 @@ impl<'a> Group<'a> {
     pub fn advance(&mut self) -> Option<(u64, usize, Trade)> {
         let mut head = self.heads.peek_mut()?;
         let Reverse((completed_ms, who)) = *head;
-        let (trader, (place, dice)) = (&self.traders[who], &mut self.waiting[who]);
-        let drawn = dice.clone();
-        *place += 1;
-        if *place < trader.trades {
-            let (completed_ms, after) = trader.completion(self.brokerage, *place);
-            *dice = after;
+        let (trader, (index, rng)) = (&self.traders[who], &mut self.waiting[who]);
+        let drawn = rng.clone();
+        *index += 1;
+        if *index < trader.trades {
+            let (completed_ms, after) = trader.completion(self.brokerage, *index);
+            *rng = after;
             head.0.0 = completed_ms;
             drop(head);
         } else {

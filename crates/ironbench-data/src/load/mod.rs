@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ironbench_core::drive::plan::Engine;
-use ironbench_core::measure::crew;
-use ironbench_core::wire::{Connector, Wish};
+use ironbench_core::measure::threads;
+use ironbench_core::wire::{Connector, StopCheck};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ impl Progress {
     }
 
     /// Returns a function that says whether the load was stopped. A session calls it while it waits for the server.
-    fn wish(&self) -> Wish {
+    fn stop_check(&self) -> StopCheck {
         let stop = Arc::clone(&self.stop);
         Box::new(move || stop.load(Ordering::Relaxed))
     }
@@ -88,7 +88,7 @@ struct Piece {
 
 impl Piece {
     /// Returns the statement that records this piece as loaded.
-    fn noted(&self, note: &str) -> String {
+    fn note_statement(&self, note: &str) -> String {
         let Range { start, end } = self.units;
         note.replace(":table", self.table.name).replace(":first", &start.to_string()).replace(":past", &end.to_string())
     }
@@ -96,14 +96,14 @@ impl Piece {
 
 /// Size limits of pieces in bytes. Larger pieces need fewer commits. Smaller pieces let the connections end at about
 /// the same time.
-const LARGEST_PIECE: u64 = 64 << 20;
-const SMALLEST_PIECE: u64 = 256 << 10;
+const MAX_PIECE: u64 = 64 << 20;
+const MIN_PIECE: u64 = 256 << 10;
 
 /// Divides the tables into pieces, so that each of `workers` has about the same amount of work. The rows of a unit stay
 /// together.
-fn cut(tables: &[Table], workers: usize, done: &[Units]) -> Vec<Piece> {
+fn divide(tables: &[Table], workers: usize, done: &[Units]) -> Vec<Piece> {
     let total: u64 = tables.iter().map(|table| table.units * table.bytes_per_unit).sum();
-    let size = (total / (workers as u64 * 4)).clamp(SMALLEST_PIECE, LARGEST_PIECE);
+    let size = (total / (workers as u64 * 4)).clamp(MIN_PIECE, MAX_PIECE);
     let mut pieces = Vec::new();
     for &table in tables {
         let step = (size / table.bytes_per_unit).max(1);
@@ -137,7 +137,7 @@ fn missing(table: &Table, done: &[Units]) -> Vec<Range<u64>> {
 fn pieces(plan: &LoadPlan, workers: usize) -> Result<Vec<Piece>> {
     let tables = plan.generator.tables();
     if plan.only.is_empty() {
-        return Ok(cut(&tables, workers, &plan.done));
+        return Ok(divide(&tables, workers, &plan.done));
     }
     let piece = |units: &Units| {
         let table = tables.iter().find(|table| table.name == units.table && units.past <= table.units);
@@ -149,7 +149,7 @@ fn pieces(plan: &LoadPlan, workers: usize) -> Result<Vec<Piece>> {
 
 /// Divides the tables among `workers` like `load`. Returns the table, first unit and end unit of each piece.
 pub fn cut_pieces(generator: &Generator, workers: usize, done: &[Units]) -> Vec<(&'static str, u64, u64)> {
-    let pieces = cut(&generator.tables(), workers.max(1), done);
+    let pieces = divide(&generator.tables(), workers.max(1), done);
     pieces.into_iter().map(|piece| (piece.table.name, piece.units.start, piece.units.end)).collect()
 }
 
@@ -226,7 +226,7 @@ fn in_parallel(workers: usize, progress: &Progress, work: impl Fn() -> Result<()
         progress.stop();
         error
     };
-    crew::together("load", workers.max(1), |_, _| work().map_err(failed)).map(drop)
+    threads::run_parallel("load", workers.max(1), |_, _| work().map_err(failed)).map(drop)
 }
 
 fn stopped() -> Error {
@@ -251,10 +251,10 @@ pub fn write_text(generator: &Generator, table: &str, threads: usize, out: &mut 
         .iter()
         .find(|known| known.name == table)
         .ok_or_else(|| Error::input(table, "no such table in this workload"))?;
-    let pieces = cut(&[table], threads.max(1), &[]);
+    let pieces = divide(&[table], threads.max(1), &[]);
     let mut rows = 0;
     for wave in pieces.chunks(threads.max(1)) {
-        let texts = crew::together("rows", wave.len(), |number, _| Ok(text_of(generator, &wave[number])))?;
+        let texts = threads::run_parallel("rows", wave.len(), |number, _| Ok(text_of(generator, &wave[number])))?;
         for (text, count) in texts {
             rows += count;
             out.write_all(&text).map_err(|error| Error::failure("rows", error.to_string()))?;

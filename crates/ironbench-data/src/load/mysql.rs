@@ -30,7 +30,7 @@ pub(super) fn copy(
     silence: Option<Duration>,
     progress: &Progress,
 ) -> Result<()> {
-    let mut session = Session::open(connector, progress.wish())?;
+    let mut session = Session::open(connector, progress.stop_check())?;
     if let Some(silence) = silence {
         session.give_up_when_frozen(silence);
     }
@@ -78,7 +78,7 @@ fn copy_piece(
             return Err(Error::failure(format!("table {}", piece.table.name), cause));
         }
         if !note.is_empty() {
-            session.query(&piece.noted(note))?;
+            session.query(&piece.note_statement(note))?;
         }
         session.query("COMMIT").map(drop)
     });

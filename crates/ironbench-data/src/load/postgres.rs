@@ -23,7 +23,7 @@ pub(super) fn copy(
     silence: Option<Duration>,
     progress: &Progress,
 ) -> Result<()> {
-    let mut session = Session::open(connector, progress.wish())?;
+    let mut session = Session::open(connector, progress.stop_check())?;
     if let Some(silence) = silence {
         session.give_up_when_frozen(silence);
     }
@@ -42,7 +42,7 @@ pub(super) fn copy(
         sink.finish().map_err(explain)?;
         copy.finish().map_err(explain)?;
         if !note.is_empty() {
-            session.query(&format!("{}; COMMIT; BEGIN", piece.noted(note))).map_err(explain)?;
+            session.query(&format!("{}; COMMIT; BEGIN", piece.note_statement(note))).map_err(explain)?;
         }
     }
     session.query("COMMIT").map_err(explain)?;

@@ -5,7 +5,7 @@ use rusqlite::{Connection, Statement};
 
 use super::{Piece, Progress};
 use crate::plan::Generator;
-use crate::row::{Phrase, Sink};
+use crate::row::{Sink, TextBuffer};
 
 /// Inserts the pieces one after the other, each in its own transaction.
 pub(super) fn insert(
@@ -28,11 +28,18 @@ pub(super) fn insert(
             let places = vec!["?"; columns.len()].join(", ");
             let sql = format!("insert into {} ({}) values ({places})", piece.table.name, columns.join(", "));
             let statement = transaction.prepare(&sql).map_err(failed)?;
-            let mut sink =
-                Inserts { statement, column: 0, bytes: 0, failure: None, phrase: Phrase::default(), progress, path };
+            let mut sink = Inserts {
+                statement,
+                column: 0,
+                bytes: 0,
+                failure: None,
+                buffer: TextBuffer::default(),
+                progress,
+                path,
+            };
             generator.emit(piece.table.name, piece.units.clone(), &mut sink)?;
         }
-        transaction.execute_batch(&piece.noted(note)).map_err(failed)?;
+        transaction.execute_batch(&piece.note_statement(note)).map_err(failed)?;
         transaction.commit().map_err(failed)?;
     }
     Ok(())
@@ -45,7 +52,7 @@ struct Inserts<'a> {
     /// The first error of the current row. The error is returned at the end of the row, because the methods that add a
     /// value return no error.
     failure: Option<rusqlite::Error>,
-    phrase: Phrase,
+    buffer: TextBuffer,
     progress: &'a Progress,
     path: &'a str,
 }
@@ -91,17 +98,17 @@ impl Sink for Inserts<'_> {
     }
 
     fn date(&mut self, day: i32) {
-        let text = self.phrase.date(day.into()).to_owned();
+        let text = self.buffer.date(day.into()).to_owned();
         self.text(&text);
     }
 
     fn timestamp(&mut self, second: i64) {
-        let text = self.phrase.timestamp(second).to_owned();
+        let text = self.buffer.timestamp(second).to_owned();
         self.text(&text);
     }
 
     fn moment(&mut self, millisecond: i64) {
-        let text = self.phrase.moment(millisecond).to_owned();
+        let text = self.buffer.moment(millisecond).to_owned();
         self.text(&text);
     }
 

@@ -69,7 +69,7 @@ proptest! {
     #[test]
     fn pieces_cover_every_unit_once(units in 1u64..5_000_000, bytes in 1u64..3000, workers in 1usize..33) {
         let table = Table { name: "t", columns: &[], units, bytes_per_unit: bytes };
-        let pieces = cut(&[table], workers, &[]);
+        let pieces = divide(&[table], workers, &[]);
         let mut next = 0;
         for piece in pieces {
             prop_assert_eq!(piece.units.start, next);
@@ -90,7 +90,7 @@ proptest! {
             .map(|pair| Units { table: "t".into(), first: pair[0], past: pair[1] })
             .collect();
         let mut there: Vec<u64> = done.iter().flat_map(|done| done.first..done.past).collect();
-        there.extend(cut(&[table], 2, &done).into_iter().flat_map(|piece| piece.units));
+        there.extend(divide(&[table], 2, &done).into_iter().flat_map(|piece| piece.units));
         there.sort_unstable();
         prop_assert_eq!(there, (0..units).collect::<Vec<_>>());
     }

@@ -20,17 +20,17 @@ use ironbench_core::wire::{Connected, mysql::Mysql, postgres::Postgres};
 use ironbench_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::wide::Wide;
+use crate::wide::WideTable;
 
 /// Maximum number of rows per INSERT, because engines limit the number of parameters of a statement. PostgreSQL numbers
 /// parameters with 16 bits, and SQLite allows 32 766 (SQLITE_MAX_VARIABLE_NUMBER).
-pub const MOST_BATCHED: u64 = 6_000;
+pub const MAX_BATCHED: u64 = 6_000;
 
 /// The `work` of a drive plan that populates a table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Populate {
-    pub table: Wide,
+    pub table: WideTable,
     pub method: Method,
     /// Number of rows per commit.
     pub commit: u64,
@@ -58,23 +58,23 @@ impl Populate {
     /// Later errors of the engine are in the outcome.
     pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
         self.check(plan.clients)?;
-        let share = |client| Share::new(self, client, plan.clients);
+        let share = |client| ClientShare::new(self, client, plan.clients);
         match &plan.engine {
             Engine::Null { service_ns } => work(plan, control, plan.threads, &[self.kind(0)], |orders| {
-                engines::null(orders, *service_ns, |client| null::Filler::new(share(client)), poll)
+                engines::run_null(orders, *service_ns, |client| null::Populator::new(share(client)), poll)
             }),
             Engine::Postgres { connection, io, .. } => {
                 let statements = postgres::Statements::of(self);
                 work(plan, control, plan.threads, &[self.kind(statements.prepared())], |orders| {
-                    let filler = |client, _: &Connected<Postgres>| postgres::Filler::new(share(client), &statements);
-                    engines::served(orders, connection, *io, false, filler, poll)
+                    let filler = |client, _: &Connected<Postgres>| postgres::Populator::new(share(client), &statements);
+                    engines::run_server(orders, connection, *io, false, filler, poll)
                 })
             }
             Engine::Mysql { connection, io, .. } => {
                 let statements = mysql::Statements::of(self);
                 work(plan, control, plan.threads, &[self.kind(statements.prepared())], |orders| {
-                    let filler = |client, _: &Connected<Mysql>| mysql::Filler::new(share(client), &statements);
-                    engines::served(orders, connection, *io, false, filler, poll)
+                    let filler = |client, _: &Connected<Mysql>| mysql::Populator::new(share(client), &statements);
+                    engines::run_server(orders, connection, *io, false, filler, poll)
                 })
             }
             Engine::Ldap { .. } => Err(Error::input("population", "a directory has no tables to fill")),
@@ -104,8 +104,8 @@ impl Populate {
         if self.commit == 0 || self.table.width == 0 {
             return bad("a commit needs at least one row, and a row at least one character".to_owned());
         }
-        if self.method == Method::Batch && !(1..=MOST_BATCHED).contains(&self.batch) {
-            return bad(format!("a batch of {} rows is not between 1 and {MOST_BATCHED}", self.batch));
+        if self.method == Method::Batch && !(1..=MAX_BATCHED).contains(&self.batch) {
+            return bad(format!("a batch of {} rows is not between 1 and {MAX_BATCHED}", self.batch));
         }
         if self.commits() < clients as u64 {
             return bad(format!("{} commits are too few for {clients} clients", self.commits()));
@@ -115,13 +115,13 @@ impl Populate {
 }
 
 /// The commits of one client.
-struct Share<'p> {
+struct ClientShare<'p> {
     populate: &'p Populate,
     next: u64,
     step: u64,
 }
 
-impl<'p> Share<'p> {
+impl<'p> ClientShare<'p> {
     fn new(populate: &'p Populate, client: usize, clients: usize) -> Self {
         Self { populate, next: client as u64, step: clients as u64 }
     }
@@ -147,7 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn populate(rows: u64, commit: u64, method: Method) -> Populate {
-        Populate { table: Wide { count: rows, width: 50, keys: Keys::Random, seed: 1 }, method, commit, batch: 7 }
+        Populate { table: WideTable { count: rows, width: 50, keys: Keys::Random, seed: 1 }, method, commit, batch: 7 }
     }
 
     fn plan(clients: usize, threads: usize) -> Plan {
@@ -181,7 +181,7 @@ mod tests {
             let populate = populate(rows, commit, Method::Copy);
             let mut seen = vec![0u8; rows as usize];
             for client in 0..clients {
-                let mut share = Share::new(&populate, client, clients);
+                let mut share = ClientShare::new(&populate, client, clients);
                 for _ in 0..share.left() {
                     let taken = share.take();
                     prop_assert!(!taken.is_empty());

@@ -13,9 +13,9 @@ use ironbench_core::wire::mysql::protocol::binary::kind;
 use ironbench_core::wire::mysql::protocol::{Framer, Malformed, Rows, frontend};
 use ironbench_core::wire::transport::Mailbox;
 
-use super::{Method, Populate, Share};
+use super::{ClientShare, Method, Populate};
 use crate::row::{CopyText, Sink, civil};
-use crate::wide::{self, Wide};
+use crate::wide::{self, WideTable};
 
 /// Approximate size of the pieces in which a stream is sent.
 const PIECE: u64 = 64 * 1024;
@@ -25,7 +25,7 @@ pub struct Statements {
     /// Number of rows of one INSERT. The last INSERT of a commit may have fewer.
     full: u64,
     load: String,
-    wide: Wide,
+    wide: WideTable,
     method: Method,
 }
 
@@ -61,7 +61,7 @@ impl Statements {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum Awaiting {
     Begin,
     /// An INSERT of this many rows is being prepared.
     Prepare(u64),
@@ -81,15 +81,15 @@ struct Insert {
     rows: u64,
     statement: u32,
     /// Whether the server has received the types of the parameters.
-    told: bool,
+    types_sent: bool,
 }
 
-pub struct Filler<'p> {
-    share: Share<'p>,
+pub struct Populator<'p> {
+    share: ClientShare<'p>,
     statements: &'p Statements,
     /// Rows of the current commit that remain to be sent.
     rows: Range<u64>,
-    doing: Doing,
+    awaiting: Awaiting,
     /// Whether the commit has several statements.
     block: bool,
     prepared: Vec<Insert>,
@@ -99,20 +99,20 @@ pub struct Filler<'p> {
     payload: Vec<u8>,
 }
 
-enum Told {
+enum ServerReply {
     Nothing,
     Answered,
     MayLoad,
     Refused(u16, String),
 }
 
-impl<'p> Filler<'p> {
-    pub fn new(share: Share<'p>, statements: &'p Statements) -> Self {
+impl<'p> Populator<'p> {
+    pub fn new(share: ClientShare<'p>, statements: &'p Statements) -> Self {
         Self {
             share,
             statements,
             rows: 0..0,
-            doing: Doing::Insert,
+            awaiting: Awaiting::Insert,
             block: false,
             prepared: Vec::new(),
             framer: Framer::new(),
@@ -126,7 +126,7 @@ impl<'p> Filler<'p> {
         let rows = (self.rows.end - self.rows.start).min(self.statements.full);
         let Some(insert) = self.prepared.iter_mut().find(|insert| insert.rows == rows) else {
             frontend::prepare(out, &self.statements.insert(rows));
-            self.doing = Doing::Prepare(rows);
+            self.awaiting = Awaiting::Prepare(rows);
             return Step::Send;
         };
         let (wide, payload) = (&self.statements.wide, &mut self.payload);
@@ -135,16 +135,16 @@ impl<'p> Filler<'p> {
         frontend::execute(out, insert.statement, |out| {
             let columns = wide.columns().len();
             out.resize(out.len() + (rows as usize * columns).div_ceil(8), 0);
-            out.push(u8::from(!insert.told));
-            if !insert.told {
+            out.push(u8::from(!insert.types_sent));
+            if !insert.types_sent {
                 let kinds = [kind::LONGLONG, kind::LONGLONG, kind::LONG, kind::DATETIME, kind::VAR_STRING];
                 let row = kinds[kinds.len() - columns..].iter().flat_map(|kind| [*kind, 0]);
                 (0..rows).for_each(|_| out.extend(row.clone()));
             }
             taken.for_each(|row| wide.row(row + 1, payload, &mut Parameters(out)));
         });
-        insert.told = true;
-        self.doing = Doing::Insert;
+        insert.types_sent = true;
+        self.awaiting = Awaiting::Insert;
         Step::Send
     }
 
@@ -155,7 +155,7 @@ impl<'p> Filler<'p> {
         self.sequence = sequence.wrapping_add(1);
         if self.rows.is_empty() {
             frontend::packet(out, sequence, |_| {});
-            self.doing = Doing::EndLoad;
+            self.awaiting = Awaiting::EndLoad;
             return Step::Send;
         }
         let wide = &self.statements.wide;
@@ -177,72 +177,74 @@ impl<'p> Filler<'p> {
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let out = &mut mailbox.outbox;
         out.clear();
-        match self.doing {
-            Doing::Begin | Doing::Describe(..) => self.insert(out),
-            Doing::Insert if !self.rows.is_empty() => self.insert(out),
-            Doing::Insert if self.block => {
+        match self.awaiting {
+            Awaiting::Begin | Awaiting::Describe(..) => self.insert(out),
+            Awaiting::Insert if !self.rows.is_empty() => self.insert(out),
+            Awaiting::Insert if self.block => {
                 frontend::query(out, "COMMIT");
-                self.doing = Doing::Commit;
+                self.awaiting = Awaiting::Commit;
                 Step::Send
             }
-            Doing::Insert | Doing::Commit | Doing::EndLoad => {
+            Awaiting::Insert | Awaiting::Commit | Awaiting::EndLoad => {
                 tally.commits += 1;
                 Step::Ended(Ending { kind: 0, well: true, retries: 0 })
             }
-            Doing::Prepare(_) | Doing::AskToLoad | Doing::Load => Step::Broken(Malformed::Nonsense.to_string()),
+            Awaiting::Prepare(_) | Awaiting::AskToLoad | Awaiting::Load => {
+                Step::Broken(Malformed::Nonsense.to_string())
+            }
         }
     }
 
-    fn read(&mut self, mailbox: &mut Mailbox) -> Result<Told, Malformed> {
+    fn read(&mut self, mailbox: &mut Mailbox) -> Result<ServerReply, Malformed> {
         let received = mailbox.inbox.bytes();
         let mut input = received;
-        let mut told = Told::Nothing;
-        while matches!(told, Told::Nothing)
+        let mut reply = ServerReply::Nothing;
+        while matches!(reply, ServerReply::Nothing)
             && let Some(packet) = self.framer.next(&mut input, Rows::Keep)?
         {
-            told = self.take(packet.sequence, packet.body)?;
+            reply = self.take(packet.sequence, packet.body)?;
         }
         let read = received.len() - input.len();
         mailbox.inbox.consume(read);
-        Ok(told)
+        Ok(reply)
     }
 
-    fn take(&mut self, sequence: u8, body: &[u8]) -> Result<Told, Malformed> {
-        if let Doing::Describe(rows, statement, left) = self.doing {
-            self.doing = Doing::Describe(rows, statement, left.saturating_sub(1));
+    fn take(&mut self, sequence: u8, body: &[u8]) -> Result<ServerReply, Malformed> {
+        if let Awaiting::Describe(rows, statement, left) = self.awaiting {
+            self.awaiting = Awaiting::Describe(rows, statement, left.saturating_sub(1));
             return Ok(self.described());
         }
         if body.first() == Some(&head::ERROR) {
             let error = server_error(body);
-            return Ok(Told::Refused(error.number, error.to_string()));
+            return Ok(ServerReply::Refused(error.number, error.to_string()));
         }
-        if let Doing::Prepare(rows) = self.doing {
+        if let Awaiting::Prepare(rows) = self.awaiting {
             let Prepared { statement, parameters, .. } = Prepared::read(body)?;
-            self.doing = Doing::Describe(rows, statement, parameters);
+            self.awaiting = Awaiting::Describe(rows, statement, parameters);
             return Ok(self.described());
         }
         match Answer::read(body, false)? {
-            Answer::Done(done) if done.warnings > 0 && self.doing == Doing::EndLoad => {
+            Answer::Done(done) if done.warnings > 0 && self.awaiting == Awaiting::EndLoad => {
                 let cause = format!("the server issued {} warnings: rows may be missing or changed", done.warnings);
-                Ok(Told::Refused(0, cause))
+                Ok(ServerReply::Refused(0, cause))
             }
-            Answer::Done(_) => Ok(Told::Answered),
-            Answer::LocalInfile if self.doing == Doing::AskToLoad => {
+            Answer::Done(_) => Ok(ServerReply::Answered),
+            Answer::LocalInfile if self.awaiting == Awaiting::AskToLoad => {
                 self.sequence = sequence.wrapping_add(1);
-                Ok(Told::MayLoad)
+                Ok(ServerReply::MayLoad)
             }
             _ => Err(Malformed::Nonsense),
         }
     }
 
-    fn described(&mut self) -> Told {
-        let Doing::Describe(rows, statement, 0) = self.doing else { return Told::Nothing };
-        self.prepared.push(Insert { rows, statement, told: false });
-        Told::Answered
+    fn described(&mut self) -> ServerReply {
+        let Awaiting::Describe(rows, statement, 0) = self.awaiting else { return ServerReply::Nothing };
+        self.prepared.push(Insert { rows, statement, types_sent: false });
+        ServerReply::Answered
     }
 }
 
-impl Transaction for Filler<'_> {
+impl Transaction for Populator<'_> {
     fn share(&self) -> Option<u64> {
         Some(self.share.left())
     }
@@ -253,13 +255,13 @@ impl Transaction for Filler<'_> {
         self.rows = self.share.take();
         if self.statements.method == Method::Copy {
             frontend::query(out, &self.statements.load);
-            self.doing = Doing::AskToLoad;
+            self.awaiting = Awaiting::AskToLoad;
             return Step::Send;
         }
         self.block = self.rows.end - self.rows.start > self.statements.full;
         if self.block {
             frontend::query(out, "BEGIN");
-            self.doing = Doing::Begin;
+            self.awaiting = Awaiting::Begin;
             return Step::Send;
         }
         self.insert(out)
@@ -272,13 +274,13 @@ impl Transaction for Filler<'_> {
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         match self.read(mailbox) {
             Err(malformed) => Step::Broken(malformed.to_string()),
-            Ok(Told::Nothing) => Step::Receive,
-            Ok(Told::MayLoad) => {
-                self.doing = Doing::Load;
+            Ok(ServerReply::Nothing) => Step::Receive,
+            Ok(ServerReply::MayLoad) => {
+                self.awaiting = Awaiting::Load;
                 self.stream(&mut mailbox.outbox)
             }
-            Ok(Told::Answered) => self.answered(mailbox, tally),
-            Ok(Told::Refused(number, cause)) => {
+            Ok(ServerReply::Answered) => self.answered(mailbox, tally),
+            Ok(ServerReply::Refused(number, cause)) => {
                 tally.error(&number.to_string(), || cause.clone());
                 Step::Broken(cause)
             }
@@ -296,7 +298,7 @@ impl Transaction for Filler<'_> {
 
     fn last_words(&mut self, mailbox: &mut Mailbox) -> Option<String> {
         match self.read(mailbox) {
-            Ok(Told::Refused(_, words)) => Some(words),
+            Ok(ServerReply::Refused(_, words)) => Some(words),
             _ => None,
         }
     }

@@ -7,18 +7,18 @@ use ironbench_core::measure::Tally;
 use ironbench_core::wire::transport::Mailbox;
 
 use super::values::Binary;
-use super::{Method, Share};
+use super::{ClientShare, Method};
 use crate::populate::postgres::PIECE;
 
-pub struct Filler<'p> {
-    share: Share<'p>,
+pub struct Populator<'p> {
+    share: ClientShare<'p>,
     /// Rows of the current commit that remain to be sent.
     rows: Range<u64>,
     payload: Vec<u8>,
 }
 
-impl<'p> Filler<'p> {
-    pub fn new(share: Share<'p>) -> Self {
+impl<'p> Populator<'p> {
+    pub fn new(share: ClientShare<'p>) -> Self {
         Self { share, rows: 0..0, payload: Vec::new() }
     }
 
@@ -44,7 +44,7 @@ impl<'p> Filler<'p> {
     }
 }
 
-impl Transaction for Filler<'_> {
+impl Transaction for Populator<'_> {
     fn share(&self) -> Option<u64> {
         Some(self.share.left())
     }

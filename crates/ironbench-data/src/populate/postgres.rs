@@ -12,8 +12,8 @@ use ironbench_core::wire::postgres::protocol::{Framer, Malformed, Rows, frontend
 use ironbench_core::wire::transport::Mailbox;
 
 use super::values::Binary;
-use super::{Method, Populate, Share};
-use crate::wide::{self, Wide};
+use super::{ClientShare, Method, Populate};
+use crate::wide::{self, WideTable};
 
 /// Size of the pieces in which a stream is sent.
 pub const PIECE: usize = 64 * 1024;
@@ -27,7 +27,7 @@ pub struct Statements {
     full: (u64, String),
     /// The COPY statement.
     copy: String,
-    wide: Wide,
+    wide: WideTable,
     method: Method,
 }
 
@@ -61,7 +61,7 @@ impl Statements {
 
 /// Returns the INSERT statement. The statement does not name an identity column, because the engine generates its
 /// values.
-fn insert(table: &Wide, rows: u64) -> String {
+fn insert(table: &WideTable, rows: u64) -> String {
     let columns = table.columns();
     let row = |row: u64| {
         let places = (0..columns.len() as u64).map(|column| format!("${}", row * columns.len() as u64 + column + 1));
@@ -72,7 +72,7 @@ fn insert(table: &Wide, rows: u64) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum Awaiting {
     /// Statements that insert rows.
     Insert,
     Commit,
@@ -82,12 +82,12 @@ enum Doing {
     EndCopy,
 }
 
-pub struct Filler<'p> {
-    share: Share<'p>,
+pub struct Populator<'p> {
+    share: ClientShare<'p>,
     statements: &'p Statements,
     /// Rows of the current commit that remain to be sent.
     rows: Range<u64>,
-    doing: Doing,
+    awaiting: Awaiting,
     /// Whether the commit has several statements.
     block: bool,
     /// Row counts of the INSERTs that this connection has prepared.
@@ -101,13 +101,13 @@ pub struct Filler<'p> {
     payload: Vec<u8>,
 }
 
-impl<'p> Filler<'p> {
-    pub fn new(share: Share<'p>, statements: &'p Statements) -> Self {
+impl<'p> Populator<'p> {
+    pub fn new(share: ClientShare<'p>, statements: &'p Statements) -> Self {
         Self {
             share,
             statements,
             rows: 0..0,
-            doing: Doing::Insert,
+            awaiting: Awaiting::Insert,
             block: false,
             prepared: Vec::new(),
             framer: Framer::new(),
@@ -136,7 +136,7 @@ impl<'p> Filler<'p> {
         frontend::execute(out);
         frontend::sync(out);
         self.awaited += 1;
-        self.doing = Doing::Insert;
+        self.awaiting = Awaiting::Insert;
         Step::Send
     }
 
@@ -169,7 +169,7 @@ impl<'p> Filler<'p> {
             return Step::Ship;
         }
         frontend::copy_done(out);
-        self.doing = Doing::EndCopy;
+        self.awaiting = Awaiting::EndCopy;
         Step::Send
     }
 
@@ -181,37 +181,39 @@ impl<'p> Filler<'p> {
             return Step::Broken(error.to_string());
         }
         out.clear();
-        match self.doing {
-            Doing::Insert if !self.rows.is_empty() => self.insert(out),
-            Doing::Insert if self.block => {
+        match self.awaiting {
+            Awaiting::Insert if !self.rows.is_empty() => self.insert(out),
+            Awaiting::Insert if self.block => {
                 frontend::query(out, "COMMIT");
                 self.awaited += 1;
-                self.doing = Doing::Commit;
+                self.awaiting = Awaiting::Commit;
                 Step::Send
             }
-            Doing::Insert | Doing::Commit | Doing::EndCopy => {
+            Awaiting::Insert | Awaiting::Commit | Awaiting::EndCopy => {
                 tally.commits += 1;
                 Step::Ended(Ending { kind: 0, well: true, retries: 0 })
             }
-            Doing::AskToCopy | Doing::Copy => Step::Broken("the server ended a COPY that had not been sent".to_owned()),
+            Awaiting::AskToCopy | Awaiting::Copy => {
+                Step::Broken("the server ended a COPY that had not been sent".to_owned())
+            }
         }
     }
 
-    fn read(&mut self, mailbox: &mut Mailbox) -> Result<Told, Malformed> {
+    fn read(&mut self, mailbox: &mut Mailbox) -> Result<ServerReply, Malformed> {
         let received = mailbox.inbox.bytes();
         let mut input = received;
-        let mut told = Told::Nothing;
-        while told == Told::Nothing
+        let mut reply = ServerReply::Nothing;
+        while reply == ServerReply::Nothing
             && let Some(message) = self.framer.next(&mut input, Rows::Skip)?
         {
             match message.tag {
                 tag::READY_FOR_QUERY => {
                     self.awaited = self.awaited.saturating_sub(1);
                     if self.awaited == 0 {
-                        told = Told::Answered;
+                        reply = ServerReply::Answered;
                     }
                 }
-                tag::COPY_IN_RESPONSE => told = Told::MayCopy,
+                tag::COPY_IN_RESPONSE => reply = ServerReply::MayCopy,
                 tag::ERROR_RESPONSE | tag::NOTICE_RESPONSE => {
                     let said = server_error(message.body);
                     listen(&mut self.fatal, &said);
@@ -224,12 +226,12 @@ impl<'p> Filler<'p> {
         }
         let read = received.len() - input.len();
         mailbox.inbox.consume(read);
-        Ok(told)
+        Ok(reply)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum ServerReply {
     Nothing,
     Answered,
     MayCopy,
@@ -243,7 +245,7 @@ fn listen(fatal: &mut Option<String>, said: &ServerError) {
     }
 }
 
-impl Transaction for Filler<'_> {
+impl Transaction for Populator<'_> {
     fn share(&self) -> Option<u64> {
         Some(self.share.left())
     }
@@ -255,7 +257,7 @@ impl Transaction for Filler<'_> {
         if self.statements.method == Method::Copy {
             frontend::query(out, &self.statements.copy);
             self.awaited += 1;
-            self.doing = Doing::AskToCopy;
+            self.awaiting = Awaiting::AskToCopy;
             return Step::Send;
         }
         self.block = self.rows.end - self.rows.start > self.statements.full.0;
@@ -273,12 +275,12 @@ impl Transaction for Filler<'_> {
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         match self.read(mailbox) {
             Err(malformed) => Step::Broken(malformed.to_string()),
-            Ok(Told::Nothing) => Step::Receive,
-            Ok(Told::MayCopy) => {
-                self.doing = Doing::Copy;
+            Ok(ServerReply::Nothing) => Step::Receive,
+            Ok(ServerReply::MayCopy) => {
+                self.awaiting = Awaiting::Copy;
                 self.stream(&mut mailbox.outbox, STREAM_HEAD)
             }
-            Ok(Told::Answered) => self.answered(mailbox, tally),
+            Ok(ServerReply::Answered) => self.answered(mailbox, tally),
         }
     }
 

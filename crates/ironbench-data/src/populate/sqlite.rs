@@ -5,33 +5,39 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use ironbench_core::drive::blocking::Patience;
-use ironbench_core::drive::crew::{self, Orders, Start, Worker};
+use ironbench_core::drive::blocking::GiveUpTimer;
 use ironbench_core::drive::engines::Poll;
-use ironbench_core::drive::haul::{Ended, Haul};
+use ironbench_core::drive::thread_results::{ThreadResults, UnfinishedWork};
+use ironbench_core::drive::threads::{self, DriveContext, Start, Worker};
 use ironbench_core::measure::{Recorder, clock};
-use ironbench_core::wire::library::{INTERRUPTED, Library, Parameter, Trouble};
+use ironbench_core::wire::library::{INTERRUPTED, Library, Parameter, StatementError};
 use ironbench_core::wire::sqlite::Client;
 use ironbench_core::{Error, Result};
 use pgbench_script::Sql;
 
-use super::{Method, Populate, Share};
-use crate::row::{Phrase, Sink};
+use super::{ClientShare, Method, Populate};
+use crate::row::{Sink, TextBuffer};
 use crate::wide;
 
-pub fn run(populate: &Populate, path: &str, pragmas: &[String], orders: &Orders, poll: Poll) -> Result<Haul> {
+pub fn run(
+    populate: &Populate,
+    path: &str,
+    pragmas: &[String],
+    orders: &DriveContext,
+    poll: Poll,
+) -> Result<ThreadResults> {
     if populate.method == Method::Copy {
         return Err(Error::input("population", "SQLite has no COPY").hint("send rows in batches"));
     }
-    let mut patience = Patience::default();
-    let give_up = patience.give_up();
+    let mut give_up_timer = GiveUpTimer::default();
+    let give_up = give_up_timer.give_up();
     let make = |_, share: Range<usize>| {
         let engine = Client::open(path, pragmas, STATEMENTS, Arc::clone(&give_up))?;
-        let share = Share::new(populate, share.start, orders.plan.clients);
-        Ok(Filler { engine, share, give_up: &give_up, values: Values::default(), short: (0, Sql::default()) })
+        let share = ClientShare::new(populate, share.start, orders.plan.clients);
+        Ok(Populator { engine, share, give_up: &give_up, values: Values::default(), short: (0, Sql::default()) })
     };
-    crew::run(orders, make, &mut || {
-        patience.check(orders.control, clock::now());
+    threads::run(orders, make, &mut || {
+        give_up_timer.check(orders.control, clock::now());
         poll()
     })
 }
@@ -44,30 +50,30 @@ const FULL: usize = 2;
 const SHORT: usize = 3;
 const STATEMENTS: usize = 4;
 
-struct Filler<'a> {
+struct Populator<'a> {
     engine: Client,
-    share: Share<'a>,
+    share: ClientShare<'a>,
     give_up: &'a AtomicBool,
     values: Values,
     /// Number of rows of the short INSERT, and its text.
     short: (u64, Sql),
 }
 
-impl Worker for Filler<'_> {
+impl Worker for Populator<'_> {
     fn io(&self) -> &'static str {
         "blocking"
     }
 
-    fn blocks(&self) -> bool {
+    fn blocks_in_calls(&self) -> bool {
         true
     }
 
-    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
-        let mut ended = Ended::default();
+    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> UnfinishedWork {
+        let mut ended = UnfinishedWork::default();
         let mut left = self.share.left();
         let full = self.full();
         clock::sleep_until(start.origin);
-        while left > 0 && !look(start, recorder) {
+        while left > 0 && !update_window(start, recorder) {
             let (rows, begun) = (self.share.take(), clock::now());
             left -= 1;
             if !self.commit(&rows, &full, start, recorder) {
@@ -78,7 +84,7 @@ impl Worker for Filler<'_> {
             }
             let now = clock::now();
             if now >= recorder.boundary() {
-                recorder.cross(now);
+                recorder.pass_time(now);
             }
             recorder.tally.commits += 1;
             recorder.complete(0, begun, begun, now);
@@ -88,7 +94,7 @@ impl Worker for Filler<'_> {
     }
 }
 
-impl Filler<'_> {
+impl Populator<'_> {
     /// Inserts the rows of a commit, and retries until this succeeds. Returns false if the trial ends before.
     fn commit(&mut self, rows: &Range<u64>, full: &(u64, Sql), start: &Start, recorder: &mut Recorder) -> bool {
         loop {
@@ -107,11 +113,11 @@ impl Filler<'_> {
                 return false;
             }
             recorder.tally.kinds[0].retries += 1;
-            look(start, recorder);
+            update_window(start, recorder);
         }
     }
 
-    fn attempt(&mut self, rows: &Range<u64>, full: &(u64, Sql)) -> std::result::Result<(), Trouble> {
+    fn attempt(&mut self, rows: &Range<u64>, full: &(u64, Sql)) -> std::result::Result<(), StatementError> {
         let none = |_: usize| -> Parameter<'_> { Parameter::Null };
         self.engine.run(&plain(BEGIN, "BEGIN IMMEDIATE"), none)?;
         let mut next = rows.start;
@@ -162,10 +168,10 @@ fn insert(id: usize, populate: &Populate, rows: u64) -> Sql {
 }
 
 /// Updates the timeline. Returns whether the trial is over.
-fn look(start: &Start, recorder: &mut Recorder) -> bool {
+fn update_window(start: &Start, recorder: &mut Recorder) -> bool {
     let now = clock::now();
     if now >= recorder.boundary() {
-        recorder.cross(now);
+        recorder.pass_time(now);
     }
     if start.must_end() {
         recorder.close(now);
@@ -184,7 +190,7 @@ enum Value {
 struct Values {
     values: Vec<Value>,
     payload: Vec<u8>,
-    phrase: Phrase,
+    buffer: TextBuffer,
 }
 
 impl Values {
@@ -225,12 +231,12 @@ impl Sink for Values {
     }
 
     fn date(&mut self, day: i32) {
-        let text = self.phrase.date(day.into()).to_owned();
+        let text = self.buffer.date(day.into()).to_owned();
         self.values.push(Value::Text(text));
     }
 
     fn timestamp(&mut self, second: i64) {
-        let text = self.phrase.timestamp(second).to_owned();
+        let text = self.buffer.timestamp(second).to_owned();
         self.values.push(Value::Text(text));
     }
 

@@ -1,6 +1,6 @@
 //! Encodes rows for PostgreSQL's COPY, as text and binary.
 
-use super::{Phrase, Sink};
+use super::{Sink, TextBuffer};
 
 /// Rows in PostgreSQL's COPY text format, output in pieces of about `PIECE` bytes.
 ///
@@ -8,9 +8,9 @@ use super::{Phrase, Sink};
 /// Generated values contain no tabs, newlines or backslashes, so escaping is not needed.
 pub struct CopyText<F> {
     piece: Vec<u8>,
-    hand_on: F,
+    flush: F,
     rows: u64,
-    phrase: Phrase,
+    buffer: TextBuffer,
 }
 
 /// Size of a piece. The size is large enough to make the cost of system calls negligible, and small enough to stay in
@@ -21,14 +21,14 @@ impl<F, E> CopyText<F>
 where
     F: FnMut(&[u8], u64) -> Result<(), E>,
 {
-    /// Creates the encoder. `hand_on` gets the encoded bytes, and the number of rows that end in them.
-    pub fn new(hand_on: F) -> Self {
-        Self { piece: Vec::with_capacity(PIECE + 4096), hand_on, rows: 0, phrase: Phrase::default() }
+    /// Creates the encoder. `flush` gets the encoded bytes, and the number of rows that end in them.
+    pub fn new(flush: F) -> Self {
+        Self { piece: Vec::with_capacity(PIECE + 4096), flush, rows: 0, buffer: TextBuffer::default() }
     }
 
     /// Outputs the remaining bytes. Must be called after the last row.
     pub fn finish(&mut self) -> Result<(), E> {
-        let result = (self.hand_on)(&self.piece, self.rows);
+        let result = (self.flush)(&self.piece, self.rows);
         self.piece.clear();
         self.rows = 0;
         result
@@ -83,17 +83,17 @@ where
     }
 
     fn date(&mut self, day: i32) {
-        self.piece.extend_from_slice(self.phrase.date(day.into()).as_bytes());
+        self.piece.extend_from_slice(self.buffer.date(day.into()).as_bytes());
         self.piece.push(b'\t');
     }
 
     fn timestamp(&mut self, second: i64) {
-        self.piece.extend_from_slice(self.phrase.timestamp(second).as_bytes());
+        self.piece.extend_from_slice(self.buffer.timestamp(second).as_bytes());
         self.piece.push(b'\t');
     }
 
     fn moment(&mut self, millisecond: i64) {
-        self.piece.extend_from_slice(self.phrase.moment(millisecond).as_bytes());
+        self.piece.extend_from_slice(self.buffer.moment(millisecond).as_bytes());
         self.piece.push(b'\t');
     }
 
@@ -117,7 +117,7 @@ where
 /// expect. Integers are in network byte order. Days and microseconds count from 2000-01-01.
 pub struct CopyBinary<F> {
     piece: Vec<u8>,
-    hand_on: F,
+    flush: F,
     rows: u64,
     columns: [u8; 2],
 }
@@ -136,20 +136,20 @@ impl<F, E> CopyBinary<F>
 where
     F: FnMut(&[u8], u64) -> Result<(), E>,
 {
-    /// Creates the encoder. `hand_on` is explained at [`CopyText::new`]. Every row has this many `columns`.
-    pub fn new(columns: usize, hand_on: F) -> Self {
+    /// Creates the encoder. `flush` is explained at [`CopyText::new`]. Every row has this many `columns`.
+    pub fn new(columns: usize, flush: F) -> Self {
         let columns = (columns as u16).to_be_bytes();
         let mut piece = Vec::with_capacity(PIECE + 4096);
         piece.extend_from_slice(HEADER);
         piece.extend_from_slice(&columns);
-        Self { piece, hand_on, rows: 0, columns }
+        Self { piece, flush, rows: 0, columns }
     }
 
     /// Ends the data and outputs the remaining bytes. Must be called after the last row.
     pub fn finish(&mut self) -> Result<(), E> {
         self.piece.truncate(self.piece.len() - self.columns.len());
         self.piece.extend_from_slice(&TRAILER);
-        (self.hand_on)(&self.piece, self.rows)
+        (self.flush)(&self.piece, self.rows)
     }
 }
 
@@ -213,7 +213,7 @@ where
     fn end_row(&mut self) -> Result<(), E> {
         self.rows += 1;
         let handed = if self.piece.len() >= PIECE {
-            let handed = (self.hand_on)(&self.piece, self.rows);
+            let handed = (self.flush)(&self.piece, self.rows);
             self.piece.clear();
             self.rows = 0;
             handed

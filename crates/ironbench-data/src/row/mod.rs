@@ -38,11 +38,11 @@ pub trait Sink {
 
 /// A buffer for short texts that avoids an allocation for every row.
 #[derive(Default)]
-pub struct Phrase {
+pub struct TextBuffer {
     text: String,
 }
 
-impl Phrase {
+impl TextBuffer {
     /// Returns the text of `arguments`, valid until the next call.
     pub fn of(&mut self, arguments: std::fmt::Arguments<'_>) -> &str {
         self.text.clear();
@@ -110,11 +110,11 @@ mod tests {
 
     #[test]
     fn dates_are_those_of_the_calendar() {
-        let mut phrase = Phrase::default();
-        assert_eq!(phrase.date(0), "1970-01-01");
-        assert_eq!(phrase.date(11_016), "2000-02-29");
-        assert_eq!(phrase.date(20_513), "2026-03-01");
-        assert_eq!(phrase.timestamp(951_868_799), "2000-02-29 23:59:59");
-        assert_eq!(phrase.moment(951_868_799_007), "2000-02-29 23:59:59.007");
+        let mut buffer = TextBuffer::default();
+        assert_eq!(buffer.date(0), "1970-01-01");
+        assert_eq!(buffer.date(11_016), "2000-02-29");
+        assert_eq!(buffer.date(20_513), "2026-03-01");
+        assert_eq!(buffer.timestamp(951_868_799), "2000-02-29 23:59:59");
+        assert_eq!(buffer.moment(951_868_799_007), "2000-02-29 23:59:59.007");
     }
 }

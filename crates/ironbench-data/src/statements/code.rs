@@ -122,7 +122,7 @@ impl Scanner {
                         continue;
                     }
                     if self.statement.begins.is_some() {
-                        self.hand_on(Kind::Sql, self.at);
+                        self.flush(Kind::Sql, self.at);
                     }
                     self.begun();
                     self.state = State::Command;
@@ -189,7 +189,7 @@ impl Scanner {
         if self.statement.first == b"SET" {
             self.set();
         }
-        self.hand_on(Kind::Sql, self.at);
+        self.flush(Kind::Sql, self.at);
         true
     }
 
@@ -287,7 +287,7 @@ impl Scanner {
             if first == b"SET" || first == b"M" || first.iter().all(u8::is_ascii_digit) {
                 self.set_mode(text_end);
             }
-            self.hand_on(Kind::Sql, text_end);
+            self.flush(Kind::Sql, text_end);
         }
         self.skip(text_end + width);
     }
@@ -328,7 +328,7 @@ impl Scanner {
             {
                 while self.blank() {}
                 self.begun();
-                self.hand_on(Kind::Client, (end + 1).min(self.text.len()));
+                self.flush(Kind::Client, (end + 1).min(self.text.len()));
                 true
             }
             _ => false,

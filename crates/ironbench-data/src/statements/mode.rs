@@ -6,7 +6,7 @@ use super::Scanner;
 
 /// Maximum length of a `SET` statement that is parsed.
 const LONGEST_SET: usize = 4000;
-const MOST_SAVED: usize = 100;
+const MAX_SAVED: usize = 100;
 
 /// Splits a `SET` at its commas, except inside quotes or parentheses.
 fn assignments(text: &str) -> Vec<&str> {
@@ -72,7 +72,7 @@ impl Scanner {
             {
                 let name = to.as_bytes()[1..].to_vec();
                 self.saved_modes.retain(|(known, _)| *known != name);
-                if self.saved_modes.len() < MOST_SAVED {
+                if self.saved_modes.len() < MAX_SAVED {
                     self.saved_modes.push((name, mode));
                 }
             }

@@ -1,9 +1,9 @@
 //! The rows of each table (clause 4.3.3.1). Units count from 0, and the numbers in the tables count from 1.
 
-use super::draws::{OF_NAMES, Text, nurand};
+use super::random_values::{OF_NAMES, RandomText, nurand};
 use super::{CUSTOMERS, DELIVERED, DISTRICTS, ITEMS, LAST_NAMES, Tpcc};
-use crate::dice::Dice;
 use crate::row::Sink;
+use crate::row_rng::RowRng;
 
 /// Time of everything that is loaded, 2026-01-01 00:00:00, in seconds since 1970-01-01. The time is constant, because
 /// the rows must not depend on the time at which they are generated.
@@ -55,89 +55,94 @@ struct Order {
 }
 
 impl Tpcc {
-    fn dice(&self, purpose: Purpose, number: u64) -> Dice {
-        Dice::new(self.seed, purpose as u64, number)
+    fn rng(&self, purpose: Purpose, number: u64) -> RowRng {
+        RowRng::new(self.seed, purpose as u64, number)
     }
 
-    pub(super) fn item<S: Sink>(&self, item: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
-        let mut dice = self.dice(Purpose::Item, item);
+    pub(super) fn item<S: Sink>(&self, item: u64, text: &mut RandomText, sink: &mut S) -> Result<(), S::Error> {
+        let mut rng = self.rng(Purpose::Item, item);
         sink.integer(item as i32 + 1);
-        sink.integer(dice.between(1, 10_000) as i32);
-        sink.text(text.letters(&mut dice, 14, 24));
-        sink.decimal(dice.between(100, 10_000));
-        sink.text(text.maybe_original(&mut dice, 26, 50));
+        sink.integer(rng.between(1, 10_000) as i32);
+        sink.text(text.letters(&mut rng, 14, 24));
+        sink.decimal(rng.between(100, 10_000));
+        sink.text(text.maybe_original(&mut rng, 26, 50));
         sink.end_row()
     }
 
-    pub(super) fn warehouse<S: Sink>(&self, warehouse: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
-        let mut dice = self.dice(Purpose::Warehouse, warehouse);
+    pub(super) fn warehouse<S: Sink>(
+        &self,
+        warehouse: u64,
+        text: &mut RandomText,
+        sink: &mut S,
+    ) -> Result<(), S::Error> {
+        let mut rng = self.rng(Purpose::Warehouse, warehouse);
         sink.integer(warehouse as i32 + 1);
-        sink.text(text.letters(&mut dice, 6, 10));
-        address(&mut dice, text, sink);
-        sink.rate(dice.between(0, HIGHEST_TAX));
+        sink.text(text.letters(&mut rng, 6, 10));
+        address(&mut rng, text, sink);
+        sink.rate(rng.between(0, HIGHEST_TAX));
         sink.decimal(WAREHOUSE_YTD);
         sink.end_row()
     }
 
-    pub(super) fn stock<S: Sink>(&self, unit: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
-        let mut dice = self.dice(Purpose::Stock, unit);
+    pub(super) fn stock<S: Sink>(&self, unit: u64, text: &mut RandomText, sink: &mut S) -> Result<(), S::Error> {
+        let mut rng = self.rng(Purpose::Stock, unit);
         sink.integer((unit % ITEMS) as i32 + 1);
         sink.integer((unit / ITEMS) as i32 + 1);
-        sink.integer(dice.between(10, 100) as i32);
+        sink.integer(rng.between(10, 100) as i32);
         for _ in 0..DISTRICTS {
-            sink.text(text.letters(&mut dice, 24, 24));
+            sink.text(text.letters(&mut rng, 24, 24));
         }
         sink.integer(0);
         sink.integer(0);
         sink.integer(0);
-        sink.text(text.maybe_original(&mut dice, 26, 50));
+        sink.text(text.maybe_original(&mut rng, 26, 50));
         sink.end_row()
     }
 
-    pub(super) fn district<S: Sink>(&self, district: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
-        let mut dice = self.dice(Purpose::District, district);
+    pub(super) fn district<S: Sink>(&self, district: u64, text: &mut RandomText, sink: &mut S) -> Result<(), S::Error> {
+        let mut rng = self.rng(Purpose::District, district);
         let (number, warehouse) = place(district);
         sink.integer(number);
         sink.integer(warehouse);
-        sink.text(text.letters(&mut dice, 6, 10));
-        address(&mut dice, text, sink);
-        sink.rate(dice.between(0, HIGHEST_TAX));
+        sink.text(text.letters(&mut rng, 6, 10));
+        address(&mut rng, text, sink);
+        sink.rate(rng.between(0, HIGHEST_TAX));
         sink.decimal(DISTRICT_YTD);
         sink.integer(CUSTOMERS as i32 + 1);
         sink.end_row()
     }
 
-    pub(super) fn customer<S: Sink>(&self, unit: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
-        let mut dice = self.dice(Purpose::Customer, unit);
+    pub(super) fn customer<S: Sink>(&self, unit: u64, text: &mut RandomText, sink: &mut S) -> Result<(), S::Error> {
+        let mut rng = self.rng(Purpose::Customer, unit);
         let (customer, (district, warehouse)) = (unit % CUSTOMERS, place(unit / CUSTOMERS));
         // Among the first customers, every last name occurs once.
         let name = match customer {
             0..LAST_NAMES => customer,
-            _ => nurand(&mut dice, OF_NAMES, 0, LAST_NAMES - 1, self.c_load),
+            _ => nurand(&mut rng, OF_NAMES, 0, LAST_NAMES - 1, self.c_load),
         };
         sink.integer(customer as i32 + 1);
         sink.integer(district);
         sink.integer(warehouse);
-        sink.text(text.letters(&mut dice, 8, 16));
+        sink.text(text.letters(&mut rng, 8, 16));
         sink.text("OE");
         sink.text(text.last_name(name));
-        address(&mut dice, text, sink);
-        sink.text(text.digits(&mut dice, 16));
+        address(&mut rng, text, sink);
+        sink.text(text.digits(&mut rng, 16));
         sink.timestamp(LOADED_AT);
-        sink.text(if dice.below(10) == 0 { "BC" } else { "GC" });
+        sink.text(if rng.below(10) == 0 { "BC" } else { "GC" });
         sink.decimal(CREDIT_LIMIT);
-        sink.rate(dice.between(0, HIGHEST_DISCOUNT));
+        sink.rate(rng.between(0, HIGHEST_DISCOUNT));
         sink.decimal(-PAID);
         sink.decimal(PAID);
         sink.integer(1);
         sink.integer(0);
-        sink.text(text.letters(&mut dice, 300, 500));
+        sink.text(text.letters(&mut rng, 300, 500));
         sink.end_row()
     }
 
     /// Emits the payment of a customer.
-    pub(super) fn history<S: Sink>(&self, unit: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
-        let mut dice = self.dice(Purpose::History, unit);
+    pub(super) fn history<S: Sink>(&self, unit: u64, text: &mut RandomText, sink: &mut S) -> Result<(), S::Error> {
+        let mut rng = self.rng(Purpose::History, unit);
         let (customer, (district, warehouse)) = (unit % CUSTOMERS, place(unit / CUSTOMERS));
         sink.integer(customer as i32 + 1);
         sink.integer(district);
@@ -146,7 +151,7 @@ impl Tpcc {
         sink.integer(warehouse);
         sink.timestamp(LOADED_AT);
         sink.decimal(PAID);
-        sink.text(text.letters(&mut dice, 12, 24));
+        sink.text(text.letters(&mut rng, 12, 24));
         sink.end_row()
     }
 
@@ -171,16 +176,21 @@ impl Tpcc {
         Ok(())
     }
 
-    pub(super) fn order_lines<S: Sink>(&self, district: u64, text: &mut Text, sink: &mut S) -> Result<(), S::Error> {
+    pub(super) fn order_lines<S: Sink>(
+        &self,
+        district: u64,
+        text: &mut RandomText,
+        sink: &mut S,
+    ) -> Result<(), S::Error> {
         let (number, warehouse) = place(district);
         for order in 0..CUSTOMERS {
-            let mut dice = self.dice(Purpose::OrderLines, district * CUSTOMERS + order);
+            let mut rng = self.rng(Purpose::OrderLines, district * CUSTOMERS + order);
             for line in 1..=self.order(district, order).lines {
                 sink.integer(order as i32 + 1);
                 sink.integer(number);
                 sink.integer(warehouse);
                 sink.integer(line);
-                sink.integer(dice.between(1, ITEMS as i64) as i32);
+                sink.integer(rng.between(1, ITEMS as i64) as i32);
                 sink.integer(warehouse);
                 if order < DELIVERED {
                     sink.timestamp(LOADED_AT);
@@ -188,8 +198,8 @@ impl Tpcc {
                     sink.null();
                 }
                 sink.integer(5);
-                sink.decimal(if order < DELIVERED { 0 } else { dice.between(1, 999_999) });
-                sink.text(text.letters(&mut dice, 24, 24));
+                sink.decimal(if order < DELIVERED { 0 } else { rng.between(1, 999_999) });
+                sink.text(text.letters(&mut rng, 24, 24));
                 sink.end_row()?;
             }
         }
@@ -197,27 +207,27 @@ impl Tpcc {
     }
 
     fn order(&self, district: u64, order: u64) -> Order {
-        let mut dice = self.dice(Purpose::Order, district * CUSTOMERS + order);
-        Order { lines: dice.between(5, 15) as i32, carrier: dice.between(1, 10) as i32 }
+        let mut rng = self.rng(Purpose::Order, district * CUSTOMERS + order);
+        Order { lines: rng.between(5, 15) as i32, carrier: rng.between(1, 10) as i32 }
     }
 
     /// Returns the customers of a district in the order of their orders. The order is a random permutation
     /// (Fisher–Yates).
     fn order_customers(&self, district: u64) -> Vec<i32> {
-        let mut dice = self.dice(Purpose::OrderCustomers, district);
+        let mut rng = self.rng(Purpose::OrderCustomers, district);
         let mut customers: Vec<i32> = (1..=CUSTOMERS as i32).collect();
         for last in (1..customers.len()).rev() {
-            customers.swap(last, dice.below(last as u64 + 1) as usize);
+            customers.swap(last, rng.below(last as u64 + 1) as usize);
         }
         customers
     }
 }
 
 /// Emits two streets, a city, a state and a zip code.
-fn address<S: Sink>(dice: &mut Dice, text: &mut Text, sink: &mut S) {
+fn address<S: Sink>(rng: &mut RowRng, text: &mut RandomText, sink: &mut S) {
     for _ in 0..3 {
-        sink.text(text.letters(dice, 10, 20));
+        sink.text(text.letters(rng, 10, 20));
     }
-    sink.text(text.letters(dice, 2, 2));
-    sink.text(text.zip(dice));
+    sink.text(text.letters(rng, 2, 2));
+    sink.text(text.zip(rng));
 }

@@ -2,10 +2,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::draws::{OF_NAMES, Text, nurand};
+use super::random_values::{OF_NAMES, RandomText, nurand};
 use super::*;
-use crate::dice::Dice;
 use crate::row::CopyText;
+use crate::row_rng::RowRng;
 
 fn tpcc(warehouses: u64, seed: u64) -> Tpcc {
     Tpcc { warehouses, c_load: 173, seed }
@@ -245,7 +245,7 @@ fn texts_have_their_lengths_and_a_tenth_is_original_or_bad_credit() {
 
 #[test]
 fn last_names_have_a_syllable_for_each_digit() {
-    let mut text = Text::default();
+    let mut text = RandomText::default();
     assert_eq!(text.last_name(0), "BARBARBAR");
     assert_eq!(text.last_name(371), "PRICALLYOUGHT");
     assert_eq!(text.last_name(999), "EINGEINGEING");
@@ -257,7 +257,7 @@ fn last_names_have_a_syllable_for_each_digit() {
 fn the_first_customers_have_every_name_and_the_others_draw_theirs() {
     let tpcc = tpcc(1, 13);
     let customers = Rows::of(&tpcc, "customer");
-    let mut text = Text::default();
+    let mut text = RandomText::default();
     let number: BTreeMap<String, u64> = (0..1000).map(|number| (text.last_name(number).to_owned(), number)).collect();
     let mut drawn = [0u64; 1000];
     for [district, customer, name] in customers.all(["c_d_id", "c_id", "c_last"]) {
@@ -287,7 +287,7 @@ fn the_first_customers_have_every_name_and_the_others_draw_theirs() {
 
 #[test]
 fn numbers_that_are_not_uniform_stay_in_their_range() {
-    let mut dice = Dice::new(1, 2, 3);
-    let drawn: BTreeSet<u64> = (0..200_000).map(|_| nurand(&mut dice, 1023, 1, 3000, 259)).collect();
+    let mut rng = RowRng::new(1, 2, 3);
+    let drawn: BTreeSet<u64> = (0..200_000).map(|_| nurand(&mut rng, 1023, 1, 3000, 259)).collect();
     assert_eq!((drawn.first(), drawn.last()), (Some(&1), Some(&3000)));
 }

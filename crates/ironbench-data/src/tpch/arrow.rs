@@ -30,7 +30,7 @@ pub fn stream(tpch: &Tpch, table: &str, units: Range<u64>, progress: Arc<Progres
     if tpch.refresh_set.is_some() || tpch.whole_numbers {
         return Err(Error::input(table, "Arrow streams contain only the rows of a load, with decimals"));
     }
-    let Some(first) = tpch.tables().iter().find(|known| known.name == table).map(|_| reader(tpch, table, units.start))
+    let Some(first) = tpch.tables().iter().find(|info| info.name == table).map(|_| reader(tpch, table, units.start))
     else {
         return Err(Error::input(table, "no such table in this workload"));
     };

@@ -33,7 +33,7 @@ pub struct Tpch {
 pub const WIDE_ABOVE: f64 = 300.0;
 
 /// Properties of a table, known without generating its rows.
-struct Known {
+struct TableInfo {
     table: Table,
     /// Number of rows at scale factor 1 by which `tpchgen` partitions the table. The number is 0 for a table that is
     /// never partitioned. For `lineitem` it is the number of orders, and for `partsupp` the number of parts.
@@ -82,30 +82,30 @@ const REGION: &[&str] = &["r_regionkey", "r_name", "r_comment"];
 
 /// Properties of all tables. The largest tables are first, so that the last pieces to be copied are small. Sizes are
 /// for rows as text at scale factor 1.
-const KNOWN: &[Known] = &[
-    known("lineitem", LINEITEM, 1_500_000, 1_000, 488),
-    known("orders", ORDERS, 1_500_000, 4_000, 110),
-    known("partsupp", PARTSUPP, 200_000, 1_000, 576),
-    known("part", PART, 200_000, 4_000, 117),
-    known("customer", CUSTOMER, 150_000, 3_000, 158),
-    known("supplier", SUPPLIER, 10_000, 3_000, 137),
-    known("nation", NATION, 0, 25, 88),
-    known("region", REGION, 0, 5, 77),
+const TABLE_INFOS: &[TableInfo] = &[
+    info("lineitem", LINEITEM, 1_500_000, 1_000, 488),
+    info("orders", ORDERS, 1_500_000, 4_000, 110),
+    info("partsupp", PARTSUPP, 200_000, 1_000, 576),
+    info("part", PART, 200_000, 4_000, 117),
+    info("customer", CUSTOMER, 150_000, 3_000, 158),
+    info("supplier", SUPPLIER, 10_000, 3_000, 137),
+    info("nation", NATION, 0, 25, 88),
+    info("region", REGION, 0, 5, 77),
 ];
 
-const fn known(
+const fn info(
     name: &'static str,
     columns: &'static [&'static str],
     base: u64,
     per_unit: u64,
     bytes_per_row: u64,
-) -> Known {
-    Known { table: Table { name, columns, units: 1, bytes_per_unit: bytes_per_row * per_unit }, base, per_unit }
+) -> TableInfo {
+    TableInfo { table: Table { name, columns, units: 1, bytes_per_unit: bytes_per_row * per_unit }, base, per_unit }
 }
 
 impl Tpch {
     pub fn tables(&self) -> Vec<Table> {
-        let mut tables: Vec<Table> = KNOWN.iter().map(|known| self.divided(known)).collect();
+        let mut tables: Vec<Table> = TABLE_INFOS.iter().map(|info| self.divided(info)).collect();
         if self.refresh_set.is_some() {
             // A refresh set is a single unit, whatever its size.
             tables.retain(|table| table.name == "orders" || table.name == "lineitem");
@@ -114,14 +114,14 @@ impl Tpch {
         tables
     }
 
-    fn divided(&self, known: &Known) -> Table {
-        let rows = (known.base as f64 * self.scale_factor) as u64;
-        Table { units: (rows / known.per_unit).max(1), ..known.table }
+    fn divided(&self, info: &TableInfo) -> Table {
+        let rows = (info.base as f64 * self.scale_factor) as u64;
+        Table { units: (rows / info.per_unit).max(1), ..info.table }
     }
 
     /// Returns which part of `tpchgen`'s partitioning a unit of a table is, and the number of parts.
     fn part(&self, table: &str, unit: u64) -> (i32, i32) {
-        let units = KNOWN.iter().find(|known| known.table.name == table).map_or(1, |known| self.divided(known).units);
+        let units = TABLE_INFOS.iter().find(|info| info.table.name == table).map_or(1, |info| self.divided(info).units);
         (unit as i32 + 1, units as i32)
     }
 

@@ -16,8 +16,8 @@ const KEY_GROUPS: u64 = 4;
 const KEYS_OF_A_GROUP: u64 = 8;
 /// The lowest bits of a key, of which there are this many, select one of eight keys. The next constant is the number of
 /// bits above them, which select one of the four groups.
-const KEEP: i64 = 3;
-const SPARSE: i64 = 2;
+const SPARSE_KEEP: i64 = 3;
+const SPARSE_BITS: i64 = 2;
 
 /// The orders of one set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Keys {
         if self.shift == 0 {
             return key + self.offset;
         }
-        let position = (key >> (KEEP + SPARSE) << KEEP) + (key & ((1 << KEEP) - 1));
+        let position = (key >> (SPARSE_KEEP + SPARSE_BITS) << SPARSE_KEEP) + (key & ((1 << SPARSE_KEEP) - 1));
         OrderGenerator::make_order_key(position - self.shift) + self.offset
     }
 }

@@ -5,11 +5,11 @@ use tpchgen::decimal::TPCHDecimal;
 use tpchgen::generators::{Customer, LineItem, Nation, Order, Part, PartSupp, Region, Supplier};
 
 use super::refresh::Keys;
-use crate::row::{Phrase, Sink};
+use crate::row::{Sink, TextBuffer};
 
 pub(super) struct Rows<'a, S> {
     sink: &'a mut S,
-    phrase: Phrase,
+    buffer: TextBuffer,
     wide: bool,
     whole_numbers: bool,
     order_keys: Keys,
@@ -17,7 +17,7 @@ pub(super) struct Rows<'a, S> {
 
 impl<'a, S: Sink> Rows<'a, S> {
     pub(super) fn new(sink: &'a mut S, wide: bool, whole_numbers: bool, order_keys: Keys) -> Self {
-        Self { sink, phrase: Phrase::default(), wide, whole_numbers, order_keys }
+        Self { sink, buffer: TextBuffer::default(), wide, whole_numbers, order_keys }
     }
 
     fn key(&mut self, key: i64) {
@@ -33,7 +33,7 @@ impl<'a, S: Sink> Rows<'a, S> {
     }
 
     fn shown(&mut self, value: &impl std::fmt::Display) {
-        self.sink.text(self.phrase.of(format_args!("{value}")));
+        self.sink.text(self.buffer.of(format_args!("{value}")));
     }
 
     pub(super) fn lineitem(&mut self, row: &LineItem<'_>) -> Result<(), S::Error> {

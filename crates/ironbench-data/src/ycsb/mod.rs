@@ -12,16 +12,16 @@ use std::sync::LazyLock;
 use pgbench_script::fnv1a;
 use serde::{Deserialize, Serialize};
 
-use crate::dice::Dice;
 use crate::plan::Table;
 use crate::row::Sink;
+use crate::row_rng::RowRng;
 use crate::wide::LETTERS;
 
 pub use numbers::Distribution;
 pub use operations::{Operations, Options};
 
 pub const TABLE: &str = "usertable";
-pub const MOST_FIELDS: u64 = 100;
+pub const MAX_FIELDS: u64 = 100;
 const FIELD: u64 = 101;
 /// Number of characters generated from one random number.
 const LETTERS_PER_NUMBER: usize = 8;
@@ -29,7 +29,7 @@ const LETTERS_PER_NUMBER: usize = 8;
 /// Names of the columns: the key, and `field0` to `field99`.
 static COLUMNS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let field = |number: u64| &*format!("field{number}").leak();
-    std::iter::once("ycsb_key").chain((0..MOST_FIELDS).map(field)).collect()
+    std::iter::once("ycsb_key").chain((0..MAX_FIELDS).map(field)).collect()
 });
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub enum Layout {
 #[serde(deny_unknown_fields)]
 pub struct Ycsb {
     pub records: u64,
-    /// Number of fields, at most `MOST_FIELDS`.
+    /// Number of fields, at most `MAX_FIELDS`.
     pub fields: u64,
     /// Number of characters in a field.
     pub field_length: usize,
@@ -88,7 +88,7 @@ impl Ycsb {
     pub fn emit<S: Sink>(&self, units: std::ops::Range<u64>, sink: &mut S) -> Result<(), S::Error> {
         let mut text = String::new();
         for number in units {
-            let mut dice = Dice::new(0, FIELD, number);
+            let mut rng = RowRng::new(0, FIELD, number);
             text.clear();
             write_key(number, &mut text);
             sink.text(&text);
@@ -96,13 +96,13 @@ impl Ycsb {
                 Layout::Columns => {
                     for _ in 0..self.fields {
                         text.clear();
-                        write_value(self.field_length, &mut text, || dice.draw());
+                        write_value(self.field_length, &mut text, || rng.draw());
                         sink.text(&text);
                     }
                 }
                 Layout::Json => {
                     text.clear();
-                    self.write_document(&mut text, || dice.draw());
+                    self.write_document(&mut text, || rng.draw());
                     sink.json(&text);
                 }
             }

@@ -40,7 +40,7 @@ impl Inserted {
 
 /// The choice of records by one client.
 #[derive(Debug)]
-pub(super) struct Numbers {
+pub(super) struct RecordChooser {
     distribution: Distribution,
     /// Number of loaded records.
     records: u64,
@@ -51,7 +51,7 @@ pub(super) struct Numbers {
     zipfian: Zipfian,
 }
 
-impl Numbers {
+impl RecordChooser {
     /// Creates the choice. `grows` means that operations insert records. In this case the Zipf distribution also covers
     /// records that do not exist yet, a tenth of the number of loaded records. As in YCSB, the same records therefore
     /// stay popular.

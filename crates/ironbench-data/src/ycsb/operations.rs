@@ -10,10 +10,10 @@ use ironbench_core::{Error, Result};
 use pgbench_script::{Given, Program, Random, Slot, Value, Variables};
 use serde::Deserialize;
 
-use super::numbers::{Inserted, Numbers};
-use super::{COLUMNS, Distribution, Layout, MOST_FIELDS, Ycsb, write_key, write_value};
+use super::numbers::{Inserted, RecordChooser};
+use super::{COLUMNS, Distribution, Layout, MAX_FIELDS, Ycsb, write_key, write_value};
 use crate::Generator;
-use crate::dice::mix;
+use crate::row_rng::mix;
 
 /// Options of the operations, as given in the plan.
 #[derive(Debug, Clone, Deserialize)]
@@ -79,7 +79,7 @@ impl Operations {
         let Generator::Ycsb(ycsb) = options.data.clone() else {
             return Err(Error::input("data of the operations", "are not YCSB data"));
         };
-        let fields = 1..=MOST_FIELDS;
+        let fields = 1..=MAX_FIELDS;
         if ycsb.records == 0 || !fields.contains(&ycsb.fields) || ycsb.field_length == 0 || options.max_scan == 0 {
             return Err(Error::input("operations of YCSB", "a number or a length is out of range"));
         }
@@ -171,7 +171,7 @@ struct Client<'a> {
     operations: &'a Operations,
     slots: Slots,
     random: Random,
-    numbers: Numbers,
+    numbers: RecordChooser,
     kind: Kind,
     number: u64,
     key: String,
@@ -185,7 +185,7 @@ impl<'a> Client<'a> {
         Self {
             slots: Slots::of(program, ycsb.fields),
             random: Random::new(mix(seed ^ mix((part.first_client + client) as u64))),
-            numbers: Numbers::new(options.distribution, ycsb.records, grows),
+            numbers: RecordChooser::new(options.distribution, ycsb.records, grows),
             operations,
             kind: Kind::Read,
             number: 0,
@@ -264,7 +264,7 @@ fn number(slot: Option<Slot>, value: u64, variables: &mut Variables) {
 }
 
 impl Role for Client<'_> {
-    fn line(&self) -> Option<usize> {
+    fn job_queue(&self) -> Option<usize> {
         None
     }
 

@@ -6,7 +6,7 @@ use ironbench_core::drive::plan::Part;
 use pgbench_script::{Automatic, Given, Program, Random, Source, Value, Variables};
 use proptest::prelude::*;
 
-use super::numbers::{Inserted, Numbers};
+use super::numbers::{Inserted, RecordChooser};
 use super::*;
 use crate::Generator;
 use crate::distribution::Zipfian;
@@ -41,7 +41,7 @@ fn keys_of_different_records_differ() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn a_record_has_its_fields(records in 1u64..200, fields in 1u64..=MOST_FIELDS, field_length in 1usize..40) {
+    fn a_record_has_its_fields(records in 1u64..200, fields in 1u64..=MAX_FIELDS, field_length in 1usize..40) {
         let columns = Ycsb { records, fields, field_length, layout: Layout::Columns };
         let json = Ycsb { layout: Layout::Json, ..columns.clone() };
         let (columns, json) = (rows(&columns), rows(&json));
@@ -97,14 +97,14 @@ fn the_zipf_distribution_is_exact() {
 #[test]
 fn a_single_record_can_be_drawn() {
     for distribution in [Distribution::Zipfian, Distribution::Latest, Distribution::Uniform] {
-        let mut numbers = Numbers::new(distribution, 1, true);
+        let mut numbers = RecordChooser::new(distribution, 1, true);
         let drawn: BTreeSet<u64> = (0..100).map(|_| numbers.draw(&Inserted::default(), &mut Random::new(1))).collect();
         assert_eq!(drawn, [0].into());
     }
 }
 
 fn drawn(distribution: Distribution, grows: bool, inserted: &Inserted) -> Vec<u64> {
-    let (mut numbers, mut random) = (Numbers::new(distribution, 1000, grows), Random::new(5));
+    let (mut numbers, mut random) = (RecordChooser::new(distribution, 1000, grows), Random::new(5));
     let mut seen = vec![0; 2000];
     (0..200_000).for_each(|_| seen[numbers.draw(inserted, &mut random) as usize] += 1);
     seen

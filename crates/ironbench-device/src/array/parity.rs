@@ -13,22 +13,22 @@
 //! is 0% to 10% higher than in an event-by-event simulation (`tests`). With reservations for the later writes, the rate
 //! would be up to 50% too low.
 
-use super::{Members, all, all_host_cpu, host_cpu};
+use super::{Members, mean_host_cpu, submit_to_all, total_host_cpu};
 use crate::device::{Device, Op};
 
 pub struct Parity {
     members: Members,
     /// For each member, the time at which all its I/Os so far will be complete.
-    busy: Vec<u64>,
+    busy_until: Vec<u64>,
     chunk: u64,
     capacity: u64,
 }
 
 /// The part of an I/O that lies in one chunk.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct ChunkRange {
     member: usize,
-    at: u64,
+    offset: u64,
     length: u32,
 }
 
@@ -36,10 +36,10 @@ impl Parity {
     pub fn new(members: Members, chunk: u64) -> Self {
         let least = members.iter().map(|member| member.capacity()).min().unwrap_or(0) / chunk * chunk;
         let capacity = least * (members.len() as u64 - 1);
-        Self { busy: vec![0; members.len()], members, chunk, capacity }
+        Self { busy_until: vec![0; members.len()], members, chunk, capacity }
     }
 
-    fn data(&self) -> u64 {
+    fn data_members(&self) -> u64 {
         self.members.len() as u64 - 1
     }
 
@@ -48,15 +48,15 @@ impl Parity {
         (count - 1 - row % count) as usize
     }
 
-    fn part(&self, from: u64, to: u64) -> Part {
+    fn part(&self, from: u64, to: u64) -> ChunkRange {
         let number = from / self.chunk;
-        let (row, column) = (number / self.data(), number % self.data());
+        let (row, column) = (number / self.data_members(), number % self.data_members());
         let member = (self.parity_member(row) + 1 + column as usize) % self.members.len();
-        Part { member, at: row * self.chunk + from % self.chunk, length: (to - from) as u32 }
+        ChunkRange { member, offset: row * self.chunk + from % self.chunk, length: (to - from) as u32 }
     }
 
     /// Splits the bytes `from..to` into parts, one per chunk.
-    fn parts(&self, from: u64, to: u64) -> impl Iterator<Item = Part> + '_ {
+    fn parts(&self, from: u64, to: u64) -> impl Iterator<Item = ChunkRange> + '_ {
         let mut at = from;
         std::iter::from_fn(move || {
             let end = to.min((at / self.chunk + 1) * self.chunk);
@@ -66,13 +66,13 @@ impl Parity {
         })
     }
 
-    fn submit_part(&mut self, now: u64, op: Op, part: Part) -> u64 {
-        let done = self.members[part.member].submit(now, op, part.at, part.length);
-        self.busy[part.member] = self.busy[part.member].max(done);
+    fn submit_part(&mut self, now: u64, op: Op, part: ChunkRange) -> u64 {
+        let done = self.members[part.member].submit(now, op, part.offset, part.length);
+        self.busy_until[part.member] = self.busy_until[part.member].max(done);
         done
     }
 
-    fn read_parts(&mut self, now: u64, parts: &[Part]) -> u64 {
+    fn read_parts(&mut self, now: u64, parts: &[ChunkRange]) -> u64 {
         parts.iter().map(|part| self.submit_part(now, Op::Read, *part)).max().unwrap_or(now)
     }
 
@@ -81,8 +81,8 @@ impl Parity {
     /// The write cannot be complete before `ready` plus the time that the write itself takes. This time is derived from
     /// the member's completion time. A serial member starts the write when everything before it is complete, and a
     /// parallel member starts it immediately.
-    fn write_part(&mut self, now: u64, ready: u64, part: Part) -> u64 {
-        let before = self.busy[part.member].max(now);
+    fn write_part(&mut self, now: u64, ready: u64, part: ChunkRange) -> u64 {
+        let before = self.busy_until[part.member].max(now);
         let done = self.submit_part(now, Op::Write, part);
         let takes = if done > before { done - before } else { done - now };
         done.max(ready + takes)
@@ -90,22 +90,24 @@ impl Parity {
 
     /// Writes the bytes `from..to`, which lie in one row.
     fn write_row(&mut self, now: u64, from: u64, to: u64) -> u64 {
-        let width = self.data() * self.chunk;
+        let width = self.data_members() * self.chunk;
         let row = from / width;
-        let mut written: Vec<Part> = self.parts(from, to).collect();
+        let mut written: Vec<ChunkRange> = self.parts(from, to).collect();
         let whole = to - from == width;
         // If the write lies in one chunk, the parity changes in the same range of its chunk. Otherwise the whole chunk
         // of the parity is written.
         let within = from % self.chunk;
         let covered = if written.len() == 1 { (within, written[0].length) } else { (0, self.chunk as u32) };
-        let parity = Part { member: self.parity_member(row), at: row * self.chunk + covered.0, length: covered.1 };
+        let parity =
+            ChunkRange { member: self.parity_member(row), offset: row * self.chunk + covered.0, length: covered.1 };
         let mut ready = now;
         if !whole {
             let mut replaced = written.clone();
             replaced.push(parity);
-            let chunks: Vec<Part> = self.parts(row * width, (row + 1) * width).collect();
-            let is_whole = |chunk: &Part| written.iter().any(|w| w.member == chunk.member && w.length == chunk.length);
-            let left: Vec<Part> = chunks.into_iter().filter(|chunk| !is_whole(chunk)).collect();
+            let chunks: Vec<ChunkRange> = self.parts(row * width, (row + 1) * width).collect();
+            let is_whole =
+                |chunk: &ChunkRange| written.iter().any(|w| w.member == chunk.member && w.length == chunk.length);
+            let left: Vec<ChunkRange> = chunks.into_iter().filter(|chunk| !is_whole(chunk)).collect();
             let needed = if left.len() < replaced.len() { left } else { replaced };
             ready = self.read_parts(now, &needed);
         }
@@ -118,13 +120,13 @@ impl Device for Parity {
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
         let end = offset + u64::from(length);
         match op {
-            Op::Flush => all(&mut self.members, now, op, 0, 0),
+            Op::Flush => submit_to_all(&mut self.members, now, op, 0, 0),
             Op::Read => {
-                let parts: Vec<Part> = self.parts(offset, end).collect();
+                let parts: Vec<ChunkRange> = self.parts(offset, end).collect();
                 self.read_parts(now, &parts)
             }
             Op::Write => {
-                let width = self.data() * self.chunk;
+                let width = self.data_members() * self.chunk;
                 let (mut from, mut done) = (offset, now);
                 while from < end {
                     let to = end.min((from / width + 1) * width);
@@ -142,11 +144,11 @@ impl Device for Parity {
 
     fn host_cpu(&self, op: Op, length: u32) -> u64 {
         if op == Op::Flush {
-            return all_host_cpu(&self.members, op, length);
+            return total_host_cpu(&self.members, op, length);
         }
         let parts = u64::from(length).div_ceil(self.chunk).max(1);
         // A small write reads two chunks and writes two.
         let ios = if op == Op::Write { parts + 3 } else { parts };
-        host_cpu(&self.members, op, length) * ios
+        mean_host_cpu(&self.members, op, length) * ios
     }
 }

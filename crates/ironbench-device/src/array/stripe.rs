@@ -1,7 +1,7 @@
 //! RAID 0 and `spread`. Consecutive chunks of the address space are stored on the members in rotation. The members may
 //! differ.
 
-use super::{Members, all, all_host_cpu, host_cpu};
+use super::{Members, mean_host_cpu, submit_to_all, total_host_cpu};
 use crate::device::{Device, Op};
 
 pub struct Stripe {
@@ -10,7 +10,7 @@ pub struct Stripe {
     capacity: u64,
     /// Used for an I/O that covers several chunks. Contains, for each member, the offset and the number of bytes of the
     /// member's part. The memory is reused for every I/O.
-    shares: Vec<(u64, u32)>,
+    member_ranges: Vec<(u64, u32)>,
 }
 
 impl Stripe {
@@ -19,13 +19,13 @@ impl Stripe {
     pub fn new(members: Members, chunk: u64) -> Self {
         let least = members.iter().map(|member| member.capacity()).min().unwrap_or(0) / chunk * chunk;
         let capacity = least * members.len() as u64;
-        let shares = vec![(0, 0); members.len()];
-        Self { members, chunk, capacity, shares }
+        let member_ranges = vec![(0, 0); members.len()];
+        Self { members, chunk, capacity, member_ranges }
     }
 
     /// Returns the member of a byte, and the offset on that member.
     #[inline]
-    fn place(&self, offset: u64) -> (usize, u64) {
+    fn locate(&self, offset: u64) -> (usize, u64) {
         let number = offset / self.chunk;
         let count = self.members.len() as u64;
         ((number % count) as usize, number / count * self.chunk + offset % self.chunk)
@@ -35,25 +35,25 @@ impl Stripe {
 impl Device for Stripe {
     fn submit(&mut self, now: u64, op: Op, offset: u64, length: u32) -> u64 {
         if op == Op::Flush {
-            return all(&mut self.members, now, op, 0, 0);
+            return submit_to_all(&mut self.members, now, op, 0, 0);
         }
         if offset % self.chunk + u64::from(length) <= self.chunk {
-            let (member, at) = self.place(offset);
+            let (member, at) = self.locate(offset);
             return self.members[member].submit(now, op, at, length);
         }
         // All chunks that an I/O covers on a member are adjacent on that member. Therefore each member gets a single
         // I/O.
-        self.shares.fill((u64::MAX, 0));
+        self.member_ranges.fill((u64::MAX, 0));
         let end = offset + u64::from(length);
         let mut from = offset;
         while from < end {
             let to = end.min((from / self.chunk + 1) * self.chunk);
-            let (member, at) = self.place(from);
-            let share = &mut self.shares[member];
-            *share = (share.0.min(at), share.1 + (to - from) as u32);
+            let (member, at) = self.locate(from);
+            let range = &mut self.member_ranges[member];
+            *range = (range.0.min(at), range.1 + (to - from) as u32);
             from = to;
         }
-        let touched = self.shares.iter().zip(&mut self.members).filter(|(share, _)| share.1 > 0);
+        let touched = self.member_ranges.iter().zip(&mut self.members).filter(|(range, _)| range.1 > 0);
         touched.map(|((at, length), member)| member.submit(now, op, *at, *length)).max().unwrap_or(now)
     }
 
@@ -63,9 +63,9 @@ impl Device for Stripe {
 
     fn host_cpu(&self, op: Op, length: u32) -> u64 {
         if op == Op::Flush {
-            return all_host_cpu(&self.members, op, length);
+            return total_host_cpu(&self.members, op, length);
         }
         let parts = u64::from(length).div_ceil(self.chunk).clamp(1, self.members.len() as u64);
-        host_cpu(&self.members, op, length) * parts
+        mean_host_cpu(&self.members, op, length) * parts
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 
 use super::*;
-use crate::replay::{Probe, probe};
+use crate::replay::{SyntheticLoad, run_synthetic};
 
 type Log = Arc<Mutex<Vec<(usize, Op, u64, u32)>>>;
 
@@ -68,7 +68,7 @@ proptest! {
     fn different_bytes_never_share_a_place(a in 0u64..4000, b in 0u64..4000, count in 3usize..7) {
         prop_assume!(a != b);
         for parity in [false, true] {
-            let places: Vec<_> = [a, b].into_iter().map(|sector| {
+            let offsets: Vec<_> = [a, b].into_iter().map(|sector| {
                 let (members, log) = members(count);
                 if parity {
                     Parity::new(members, CHUNK).submit(0, Op::Read, sector * 512, 512);
@@ -78,7 +78,7 @@ proptest! {
                 let (member, _, at, _) = log.lock().unwrap()[0];
                 (member, at)
             }).collect();
-            prop_assert_ne!(places[0], places[1]);
+            prop_assert_ne!(offsets[0], offsets[1]);
         }
     }
 
@@ -159,8 +159,8 @@ fn simulated_small_writes(members: usize, depth: u32, count: u64) -> f64 {
         let mut both = |(data, parity): (usize, usize)| {
             [data, parity].map(|member| devices[member].submit(now, Op::Write, 0, 4096)).into_iter().max().unwrap()
         };
-        if let Some(places) = ready {
-            end = both(places);
+        if let Some(offsets) = ready {
+            end = both(offsets);
             due.push(Reverse((end, None)));
         } else if begun < count {
             begun += 1;
@@ -177,8 +177,8 @@ fn small_writes_to_raid_5_are_within_a_tenth_of_a_simulation_of_every_event() {
     for members in [4, 5, 8] {
         for depth in [1, 2, 4, 8, 16, 32, 64] {
             let devices: Members = (0..members).map(|_| Box::new(Serial::default()) as Box<dyn Device>).collect();
-            let load = Probe { reads: 0.0, depth, count: 20_000, warm_up: 0, ..Probe::default() };
-            let found = probe(&mut Parity::new(devices, CHUNK), &load).iops();
+            let load = SyntheticLoad { reads: 0.0, depth, count: 20_000, warm_up: 0, ..SyntheticLoad::default() };
+            let found = run_synthetic(&mut Parity::new(devices, CHUNK), &load).iops();
             let truth = simulated_small_writes(members, depth, 20_000);
             assert!((found / truth - 1.0).abs() < 0.11, "{members} members, depth {depth}: {found:.0} for {truth:.0}");
         }
@@ -187,9 +187,14 @@ fn small_writes_to_raid_5_are_within_a_tenth_of_a_simulation_of_every_event() {
 
 #[test]
 fn a_flush_reaches_the_devices_behind_a_controller_after_what_it_has_not_passed_on() {
-    let figures =
-        crate::figures::ControllerFigures { rate: 1e6, iops: 100.0, latency: 0.0, cache: 0.0, write_cache: false };
-    let mut behind = Behind::new(&figures, Box::new(Serial::default()), false);
+    let parameters = crate::parameters::ControllerParameters {
+        rate: 1e6,
+        iops: 100.0,
+        latency: 0.0,
+        cache: 0.0,
+        write_cache: false,
+    };
+    let mut behind = SharedController::new(&parameters, Box::new(Serial::default()), false);
     let written = (0..10).map(|number| behind.submit(0, Op::Write, number << 20, 4096)).max().unwrap();
     assert!(behind.submit(1, Op::Flush, 0, 0) >= written);
 }
@@ -216,10 +221,15 @@ fn a_flush_reaches_every_member_unless_a_battery_keeps_what_was_written() {
     let (devices, log) = members(3);
     Stripe::new(devices, CHUNK).submit(0, Op::Flush, 0, 0);
     assert_eq!(log.lock().unwrap().len(), 3);
-    let figures =
-        crate::figures::ControllerFigures { rate: 1e9, iops: 1e6, latency: 1e-6, cache: 65536.0, write_cache: true };
+    let parameters = crate::parameters::ControllerParameters {
+        rate: 1e9,
+        iops: 1e6,
+        latency: 1e-6,
+        cache: 65536.0,
+        write_cache: true,
+    };
     let (mut devices, log) = members(1);
-    let mut behind = Behind::new(&figures, devices.remove(0), true);
+    let mut behind = SharedController::new(&parameters, devices.remove(0), true);
     assert!(behind.submit(0, Op::Flush, 0, 0) <= 1000 && log.lock().unwrap().is_empty());
 }
 

@@ -1,15 +1,15 @@
 //! Builds a device from an expression and the models that the expression names.
 
-mod leaf;
 mod options;
+mod single_model;
 
 use ironbench_core::{Error, Result};
 use pgbench_script::nearest;
 
 use self::options::Options;
-use crate::array::{Behind, Mirror, Parity, Stripe};
+use crate::array::{Mirror, Parity, SharedController, Stripe};
 use crate::device::{Device, in_order};
-use crate::figures::{Figures, Models};
+use crate::parameters::{ModelParameters, Models};
 use crate::text::{Expression, Member};
 
 /// Names and descriptions of composite devices. All other names are names of models.
@@ -27,7 +27,7 @@ pub const ARRAYS: [(&str, &str); 6] = [
 const CHUNK: u64 = 64 << 10;
 
 /// Maximum number of models in one device. Nested arrays multiply their counts, and each model takes memory.
-const MOST: u64 = 4096;
+const MAX_MODELS: u64 = 4096;
 
 /// Builds the device that `expression` describes, with at least `capacity` bytes. The models are scaled to that
 /// capacity with unchanged speeds, so that a small database is spread over the whole device. With None, the models keep
@@ -37,9 +37,9 @@ const MOST: u64 = 4096;
 /// Input: the expression cannot be built. The error names the column.
 pub fn build(expression: &Expression, models: &Models, capacity: Option<u64>, seed: u64) -> Result<Box<dyn Device>> {
     let mut builder = Builder { models, whole: expression, seed, leaves: 0 };
-    let models_in_it = parts(expression);
-    if models_in_it > MOST {
-        let cause = format!("{models_in_it} devices exceed the maximum of {MOST}");
+    let models_in_it = model_count(expression);
+    if models_in_it > MAX_MODELS {
+        let cause = format!("{models_in_it} devices exceed the maximum of {MAX_MODELS}");
         return Err(builder.fault(expression.column, cause));
     }
     let device = builder.device(expression, capacity)?;
@@ -72,18 +72,18 @@ impl Builder<'_> {
             "raid5" => {
                 let chunk = self.chunk(expression, "stripe")?;
                 let data = count(expression).saturating_sub(1).max(1);
-                let members = self.members(expression, wanted.map(|all| share(all, data, chunk)), 3)?;
+                let members = self.members(expression, wanted.map(|all| member_capacity(all, data, chunk)), 3)?;
                 Ok(Box::new(Parity::new(members, chunk)) as Box<dyn Device>)
             }
-            "behind" => self.behind(expression, wanted),
-            _ => self.leaf(expression, wanted),
+            "behind" => self.controller(expression, wanted),
+            _ => self.single_model(expression, wanted),
         };
         device.map(in_order)
     }
 
     fn stripe(&mut self, expression: &Expression, wanted: Option<u64>, option: &str) -> Result<Box<dyn Device>> {
         let chunk = self.chunk(expression, option)?;
-        let each = wanted.map(|all| share(all, count(expression), chunk));
+        let each = wanted.map(|all| member_capacity(all, count(expression), chunk));
         Ok(Box::new(Stripe::new(self.members(expression, each, 1)?, chunk)))
     }
 
@@ -93,7 +93,8 @@ impl Builder<'_> {
         if !count(expression).is_multiple_of(2) {
             return Err(self.fault(expression.column, "raid10 needs an even number of members".into()));
         }
-        let mut members = self.members(expression, wanted.map(|all| share(all, pairs, chunk)), 4)?.into_iter();
+        let mut members =
+            self.members(expression, wanted.map(|all| member_capacity(all, pairs, chunk)), 4)?.into_iter();
         let mut mirrors: Vec<Box<dyn Device>> = Vec::new();
         while let (Some(one), Some(other)) = (members.next(), members.next()) {
             mirrors.push(in_order(Box::new(Mirror::new(vec![one, other]))));
@@ -101,7 +102,7 @@ impl Builder<'_> {
         Ok(Box::new(Stripe::new(mirrors, chunk)))
     }
 
-    fn behind(&mut self, expression: &Expression, wanted: Option<u64>) -> Result<Box<dyn Device>> {
+    fn controller(&mut self, expression: &Expression, wanted: Option<u64>) -> Result<Box<dyn Device>> {
         self.options(expression, &[])?;
         let [controller, inner] = expression.members.as_slice() else {
             let cause = "behind needs a controller or bus, and one device".to_owned();
@@ -116,13 +117,13 @@ impl Builder<'_> {
                 .hint("for example behind(raid-card, raid0(8, hdd-7200))"));
         }
         let named = &controller.device;
-        let Some(Figures::Controller(figures)) = self.models.get(&named.name) else {
+        let Some(ModelParameters::Controller(parameters)) = self.models.get(&named.name) else {
             let hint = nearest(&named.name, self.models.controllers());
             return Err(self.fault(named.column, format!("unknown controller or bus {}", named.name)).hint(hint));
         };
-        let write_cache = self.options(named, &["cache"])?.switch("cache")?.unwrap_or(figures.write_cache);
+        let write_cache = self.options(named, &["cache"])?.boolean("cache")?.unwrap_or(parameters.write_cache);
         let device = self.device(&inner.device, wanted)?;
-        Ok(Box::new(Behind::new(figures, device, write_cache)))
+        Ok(Box::new(SharedController::new(parameters, device, write_cache)))
     }
 
     fn members(&mut self, expression: &Expression, each: Option<u64>, least: u64) -> Result<Vec<Box<dyn Device>>> {
@@ -159,7 +160,7 @@ impl Builder<'_> {
 }
 
 fn fault(whole: &Expression, column: usize, cause: String) -> Error {
-    Error::input(format!("device \"{}\"", whole.written), format!("column {column}: {cause}"))
+    Error::input(format!("device \"{}\"", whole.source), format!("column {column}: {cause}"))
 }
 
 fn count(expression: &Expression) -> u64 {
@@ -167,13 +168,13 @@ fn count(expression: &Expression) -> u64 {
 }
 
 /// Returns the number of models in an expression. If it exceeds the range of `u64`, returns the largest `u64`.
-fn parts(expression: &Expression) -> u64 {
-    let of = |member: &Member| u64::from(member.count).saturating_mul(parts(&member.device));
+fn model_count(expression: &Expression) -> u64 {
+    let of = |member: &Member| u64::from(member.count).saturating_mul(model_count(&member.device));
     expression.members.iter().map(of).fold(0, u64::saturating_add).max(1)
 }
 
 /// Returns the capacity of each of `members` members, in whole chunks.
-fn share(all: u64, members: u64, chunk: u64) -> u64 {
+fn member_capacity(all: u64, members: u64, chunk: u64) -> u64 {
     all.div_ceil(members.max(1)).next_multiple_of(chunk)
 }
 

@@ -3,17 +3,17 @@
 use ironbench_core::{Error, Result};
 use pgbench_script::nearest;
 
-use crate::text::{Expression, Setting, Value};
+use crate::text::{Expression, OptionSetting, Value};
 
 pub struct Options<'e> {
     whole: String,
-    settings: &'e [Setting],
+    settings: &'e [OptionSetting],
 }
 
 impl<'e> Options<'e> {
     /// Creates the options of a part, and rejects those that are not `known`.
     pub fn new(whole: &Expression, part: &'e Expression, known: &[&str]) -> Result<Self> {
-        let options = Self { whole: whole.written.clone(), settings: &part.options };
+        let options = Self { whole: whole.source.clone(), settings: &part.options };
         match part.options.iter().find(|option| !known.contains(&option.key.as_str())) {
             None => Ok(options),
             Some(option) => {
@@ -34,7 +34,7 @@ impl<'e> Options<'e> {
     }
 
     /// Returns a percentage as a number from 0 to 1.
-    pub fn share(&self, key: &str) -> Result<Option<f64>> {
+    pub fn fraction(&self, key: &str) -> Result<Option<f64>> {
         match self.value(key) {
             None => Ok(None),
             Some(Value::Percent(share)) => Ok(Some(share / 100.0)),
@@ -42,7 +42,7 @@ impl<'e> Options<'e> {
         }
     }
 
-    pub fn switch(&self, key: &str) -> Result<Option<bool>> {
+    pub fn boolean(&self, key: &str) -> Result<Option<bool>> {
         match self.value(key) {
             None => Ok(None),
             Some(Value::Word(word)) if word == "on" => Ok(Some(true)),

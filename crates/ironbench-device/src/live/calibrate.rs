@@ -10,29 +10,29 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ironbench_core::Error;
-use ironbench_core::measure::crew::{Gate, Post, led};
+use ironbench_core::measure::threads::{Gate, ThreadSettings, run_with_leader};
 
-use super::drift::Seen;
+use super::overhead_tracker::BlockStats;
 use crate::Op;
 
 /// Alignment of addresses, lengths and offsets that suits every kind of direct I/O (open(2), O_DIRECT).
-const ALIGNED: usize = 4096;
+const ALIGNMENT: usize = 4096;
 /// Number of groups into which the measured I/Os are divided.
 const GROUPS: usize = 9;
 /// Number of slices into which the measurement of the rate is divided.
 const SLICES: u32 = 3;
 
 #[repr(C, align(4096))]
-struct Page([u8; ALIGNED]);
+struct Page([u8; ALIGNMENT]);
 
 /// A range of a block device that may be overwritten.
 #[derive(Debug)]
-pub struct Probe {
+pub struct BlockDevice {
     file: File,
     length: u64,
 }
 
-impl Probe {
+impl BlockDevice {
     pub fn open(path: &str, length: u64) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(path)?;
         Ok(Self { file, length })
@@ -43,8 +43,8 @@ impl Probe {
     /// these means. Other load on the machine therefore has no effect unless it lasts for most of the time. This is a
     /// median of means: Lugosi and Mendelson, Mean estimation and regression under heavy-tailed distributions, 2019.
     pub fn mean_ns(&self, op: Op, size: usize, count: usize) -> io::Result<f64> {
-        let mut taken = self.taken(op, size, count + count / 8)?;
-        Ok(median_of_means(&mut taken[count / 8..]))
+        let mut latencies = self.latencies(op, size, count + count / 8)?;
+        Ok(median_of_means(&mut latencies[count / 8..]))
     }
 
     /// Measures the mean time of 4 KiB reads like `mean_ns`. Also returns how much of this time the reads spend before
@@ -52,20 +52,20 @@ impl Probe {
     /// is None if the kernel's statistics do not cover exactly these reads.
     pub fn reads_ns(&self, stat: Option<&Path>, count: usize) -> io::Result<(f64, Option<f64>)> {
         let stats = stat.map(Path::to_owned).into_iter().collect::<Vec<_>>();
-        let before = Seen::now(&stats, Op::Read).ok();
-        let mut taken = self.taken(Op::Read, ALIGNED, count)?;
-        let sum_ns: f64 = taken.iter().sum();
-        let seen = before.and_then(|before| Some(Seen::now(&stats, Op::Read).ok()?.since(before)));
+        let before = BlockStats::read(&stats, Op::Read).ok();
+        let mut latencies = self.latencies(Op::Read, ALIGNMENT, count)?;
+        let sum_ns: f64 = latencies.iter().sum();
+        let seen = before.and_then(|before| Some(BlockStats::read(&stats, Op::Read).ok()?.since(before)));
         let seen = seen.filter(|seen| seen.count == count as u64);
         let beyond_ns = seen.map(|seen| ((sum_ns - seen.took_ns() as f64) / count as f64).max(0.0));
-        Ok((median_of_means(&mut taken), beyond_ns))
+        Ok((median_of_means(&mut latencies), beyond_ns))
     }
 
-    fn taken(&self, op: Op, size: usize, count: usize) -> io::Result<Vec<f64>> {
+    fn latencies(&self, op: Op, size: usize, count: usize) -> io::Result<Vec<f64>> {
         let mut pages = pages(size);
         let one = |number| {
             let started = Instant::now();
-            self.one(op, &mut pages, number as u64)?;
+            self.issue(op, &mut pages, number as u64)?;
             Ok(started.elapsed().as_nanos() as f64)
         };
         (0..count).map(one).collect()
@@ -77,10 +77,10 @@ impl Probe {
         let done = AtomicU64::new(0);
         let gate = Gate::<()>::default();
         let read = |first: usize| {
-            let mut pages = pages(ALIGNED);
+            let mut pages = pages(ALIGNMENT);
             let mut number = (first as u64) << 32;
             while !gate.is_stopped() {
-                self.one(Op::Read, &mut pages, number)?;
+                self.issue(Op::Read, &mut pages, number)?;
                 number += 1;
                 done.fetch_add(1, Ordering::Relaxed);
             }
@@ -93,12 +93,12 @@ impl Probe {
             (done.load(Ordering::Relaxed) - before) as f64 / started.elapsed().as_secs_f64()
         };
         let read = &read;
-        let readers = (0..depth).map(|first| (Post::new("device-read"), move || read(first).map_err(failed)));
+        let readers = (0..depth).map(|first| (ThreadSettings::new("device-read"), move || read(first).map_err(failed)));
         let best = || Ok((0..SLICES).map(|_| slice()).fold(0.0, f64::max));
-        led(&gate, readers, best).map(|(best, _)| best).map_err(|error| io::Error::other(error.cause))
+        run_with_leader(&gate, readers, best).map(|(best, _)| best).map_err(|error| io::Error::other(error.cause))
     }
 
-    fn one(&self, op: Op, pages: &mut [Page], number: u64) -> io::Result<()> {
+    fn issue(&self, op: Op, pages: &mut [Page], number: u64) -> io::Result<()> {
         let bytes = bytes(pages);
         let places = (self.length / bytes.len() as u64).max(1);
         // Fibonacci hashing returns scattered offsets that differ for different numbers (Knuth, volume 3, section 6.4).
@@ -112,24 +112,24 @@ impl Probe {
     }
 }
 
-fn median_of_means(taken: &mut [f64]) -> f64 {
+fn median_of_means(latencies: &mut [f64]) -> f64 {
     let mean = |group: &mut [f64]| {
         group.sort_by(f64::total_cmp);
         let counted = &group[..(group.len() * 9).div_ceil(10)];
         counted.iter().sum::<f64>() / counted.len() as f64
     };
-    let mut means: Vec<_> = taken.chunks_mut(taken.len().div_ceil(GROUPS).max(1)).map(mean).collect();
+    let mut means: Vec<_> = latencies.chunks_mut(latencies.len().div_ceil(GROUPS).max(1)).map(mean).collect();
     means.sort_by(f64::total_cmp);
     means.get(means.len() / 2).copied().unwrap_or(0.0)
 }
 
 fn pages(size: usize) -> Vec<Page> {
-    (0..size / ALIGNED).map(|_| Page([0; ALIGNED])).collect()
+    (0..size / ALIGNMENT).map(|_| Page([0; ALIGNMENT])).collect()
 }
 
 fn bytes(pages: &mut [Page]) -> &mut [u8] {
     // SAFETY: pages are contiguous plain bytes without padding.
-    unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), pages.len() * ALIGNED) }
+    unsafe { std::slice::from_raw_parts_mut(pages.as_mut_ptr().cast(), pages.len() * ALIGNMENT) }
 }
 
 #[cfg(test)]

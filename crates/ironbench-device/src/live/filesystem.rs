@@ -12,33 +12,33 @@ use fuser::{
     WriteFlags,
 };
 
-use super::due::Due;
-use super::exchange::{Answer, Cleared, Exchange, Held};
+use super::delay_queue::DelayQueue;
+use super::request_handler::{Clearing, PendingReply, RequestHandler, Responder};
 use super::tree;
 
 #[derive(Debug)]
-pub enum Reply {
+pub enum FuseReply {
     Read(ReplyData),
     Write(ReplyWrite),
     Empty(ReplyEmpty),
 }
 
-impl Answer for Reply {
-    fn data(self, bytes: &[u8]) {
+impl Responder for FuseReply {
+    fn send_data(self, bytes: &[u8]) {
         match self {
             Self::Read(reply) => reply.data(bytes),
             other => other.refuse(libc::EIO),
         }
     }
 
-    fn written(self, length: u32) {
+    fn confirm_write(self, length: u32) {
         match self {
             Self::Write(reply) => reply.written(length),
             other => other.refuse(libc::EIO),
         }
     }
 
-    fn done(self) {
+    fn confirm(self) {
         match self {
             Self::Empty(reply) => reply.ok(),
             other => other.refuse(libc::EIO),
@@ -55,61 +55,66 @@ impl Answer for Reply {
     }
 }
 
-/// Translates FUSE requests for `Exchange`, which provides the answers.
+/// Translates FUSE requests for `RequestHandler`, which provides the answers.
 #[derive(Debug)]
-pub struct Files {
-    exchange: Arc<Exchange>,
-    due: Due<Held<Reply>>,
+pub struct PartitionFiles {
+    handler: Arc<RequestHandler>,
+    queue: DelayQueue<PendingReply<FuseReply>>,
     /// Whether the kernel passes requests through to the files of the images.
-    passes: Arc<AtomicBool>,
+    passthrough: Arc<AtomicBool>,
     /// Files to which the kernel passes requests through, by inode. The files must live as long as this value.
-    passed: Mutex<HashMap<u64, BackingId>>,
-    counters: tree::Texts,
+    passthrough_files: Mutex<HashMap<u64, BackingId>>,
+    counters: tree::CounterReaders,
 }
 
-impl Files {
-    pub fn new(exchange: Arc<Exchange>, passes: Arc<AtomicBool>) -> ironbench_core::Result<Self> {
-        let theirs = Arc::clone(&exchange);
-        let waking = Arc::clone(&exchange);
-        let due = Due::start(
-            exchange.clock(),
-            move |idle_ns| waking.ahead(idle_ns),
-            move |held, ahead| theirs.answer(held, ahead),
+impl PartitionFiles {
+    pub fn new(handler: Arc<RequestHandler>, passthrough: Arc<AtomicBool>) -> ironbench_core::Result<Self> {
+        let (for_delay, for_replies) = (Arc::clone(&handler), Arc::clone(&handler));
+        let queue = DelayQueue::start(
+            handler.clock(),
+            move |idle_ns| for_delay.send_ahead_ns(idle_ns),
+            move |pending, ahead| for_replies.send_reply(pending, ahead),
         )?;
-        Ok(Self { exchange, due, passes, passed: Mutex::default(), counters: tree::Texts::default() })
+        Ok(Self {
+            handler,
+            queue,
+            passthrough,
+            passthrough_files: Mutex::default(),
+            counters: tree::CounterReaders::default(),
+        })
     }
 
     fn partition(&self, inode: INodeNo) -> Option<usize> {
-        tree::partition(&self.exchange, inode.0)
+        tree::partition(&self.handler, inode.0)
     }
 
-    fn held(&self, held: Option<Held<Reply>>) {
-        if let Some(held) = held {
-            self.due.hold(held.arrival(), held.due(), held);
+    fn queue_reply(&self, pending: Option<PendingReply<FuseReply>>) {
+        if let Some(pending) = pending {
+            self.queue.push(pending.arrival(), pending.due(), pending);
         }
     }
 }
 
-impl Filesystem for Files {
+impl Filesystem for PartitionFiles {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         tree::configure(config);
-        if self.exchange.shared(0).is_some() {
+        if self.handler.passthrough_file(0).is_some() {
             let granted = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
-            self.passes.store(granted && config.set_max_stack_depth(1).is_ok(), Release);
+            self.passthrough.store(granted && config.set_max_stack_depth(1).is_ok(), Release);
         }
         Ok(())
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        match tree::found(&self.exchange, parent.0, name) {
-            Some(attributes) => reply.entry(&tree::FOREVER, &attributes, Generation(0)),
+        match tree::lookup(&self.handler, parent.0, name) {
+            Some(attributes) => reply.entry(&tree::ATTRIBUTE_TTL, &attributes, Generation(0)),
             None => reply.error(Errno::ENOENT),
         }
     }
 
     fn getattr(&self, _request: &Request, inode: INodeNo, _handle: Option<FileHandle>, reply: ReplyAttr) {
-        match tree::attributes(&self.exchange, inode.0) {
-            Some(attributes) => reply.attr(&tree::FOREVER, &attributes),
+        match tree::attributes(&self.handler, inode.0) {
+            Some(attributes) => reply.attr(&tree::ATTRIBUTE_TTL, &attributes),
             None => reply.error(Errno::ENOENT),
         }
     }
@@ -122,8 +127,8 @@ impl Filesystem for Files {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        for (place, (inode, kind, name)) in tree::entries(&self.exchange).enumerate().skip(offset as usize) {
-            if reply.add(INodeNo(inode), place as u64 + 1, kind, name) {
+        for (index, (inode, kind, name)) in tree::entries(&self.handler).enumerate().skip(offset as usize) {
+            if reply.add(INodeNo(inode), index as u64 + 1, kind, name) {
                 break;
             }
         }
@@ -132,26 +137,26 @@ impl Filesystem for Files {
 
     fn open(&self, _request: &Request, inode: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         if tree::is_counters(inode.0) {
-            return reply.opened(FileHandle(self.counters.open()), tree::opened());
+            return reply.opened(FileHandle(self.counters.open()), tree::open_flags());
         }
-        let ours = |reply: ReplyOpen| reply.opened(FileHandle(0), tree::opened());
-        let file = self.partition(inode).and_then(|partition| self.exchange.shared(partition));
-        let Some(file) = file.filter(|_| self.passes.load(Acquire)) else { return ours(reply) };
-        let mut passed = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = match passed.remove(&inode.0) {
+        let ours = |reply: ReplyOpen| reply.opened(FileHandle(0), tree::open_flags());
+        let file = self.partition(inode).and_then(|partition| self.handler.passthrough_file(partition));
+        let Some(file) = file.filter(|_| self.passthrough.load(Acquire)) else { return ours(reply) };
+        let mut passthrough_files = self.passthrough_files.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = match passthrough_files.remove(&inode.0) {
             Some(id) => id,
             None => match reply.open_backing(file) {
                 Ok(id) => id,
                 // All files of a mount must be served in the same way. If passing through fails for the first file, it
                 // is not used for the others either.
-                Err(_) if passed.is_empty() => {
-                    self.passes.store(false, Release);
+                Err(_) if passthrough_files.is_empty() => {
+                    self.passthrough.store(false, Release);
                     return ours(reply);
                 }
                 Err(_) => return reply.error(Errno::EIO),
             },
         };
-        reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), passed.entry(inode.0).or_insert(id));
+        reply.opened_passthrough(FileHandle(0), FopenFlags::empty(), passthrough_files.entry(inode.0).or_insert(id));
     }
 
     fn read(
@@ -166,10 +171,10 @@ impl Filesystem for Files {
         reply: ReplyData,
     ) {
         if tree::is_counters(inode.0) {
-            return reply.data(&self.counters.read(handle.0, offset, size, || self.exchange.counters()));
+            return reply.data(&self.counters.read(handle.0, offset, size, || self.handler.counters()));
         }
         match self.partition(inode) {
-            Some(partition) => self.held(self.exchange.read(partition, offset, size, Reply::Read(reply))),
+            Some(partition) => self.queue_reply(self.handler.read(partition, offset, size, FuseReply::Read(reply))),
             None => reply.error(Errno::EIO),
         }
     }
@@ -203,17 +208,17 @@ impl Filesystem for Files {
         reply: ReplyWrite,
     ) {
         match self.partition(inode) {
-            Some(partition) => self.held(self.exchange.write(partition, offset, data, Reply::Write(reply))),
+            Some(partition) => self.queue_reply(self.handler.write(partition, offset, data, FuseReply::Write(reply))),
             None => reply.error(Errno::EIO),
         }
     }
 
     fn fsync(&self, _request: &Request, inode: INodeNo, _handle: FileHandle, _data: bool, reply: ReplyEmpty) {
-        if self.passes.load(Acquire) {
+        if self.passthrough.load(Acquire) {
             return reply.error(Errno::ENOSYS); // nothing to do, and the kernel does not ask again
         }
         match self.partition(inode) {
-            Some(partition) => self.held(self.exchange.flush(partition, Reply::Empty(reply))),
+            Some(partition) => self.queue_reply(self.handler.flush(partition, FuseReply::Empty(reply))),
             None => reply.ok(),
         }
     }
@@ -232,8 +237,8 @@ impl Filesystem for Files {
             // The loop driver zeroes with a discard whenever possible (Linux: drivers/block/loop.c, `lo_fallocate`).
             Some(partition) if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) != 0 => {
                 let zeroes = mode & libc::FALLOC_FL_ZERO_RANGE != 0;
-                let how = if zeroes { Cleared::Zeroed } else { Cleared::Discarded };
-                self.held(self.exchange.clear(partition, offset, length, how, Reply::Empty(reply)));
+                let how = if zeroes { Clearing::Zero } else { Clearing::Discard };
+                self.queue_reply(self.handler.clear(partition, offset, length, how, FuseReply::Empty(reply)));
             }
             _ => reply.error(Errno::EOPNOTSUPP),
         }

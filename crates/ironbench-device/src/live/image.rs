@@ -11,15 +11,15 @@ use ironbench_core::{Error, Result};
 
 /// The bytes of a partition by offset. Offsets and lengths must be within the image.
 #[derive(Debug)]
-pub enum Image {
-    Memory(Memory),
+pub enum PartitionImage {
+    MemoryMapping(MemoryMapping),
     File(File),
 }
 
-impl Image {
+impl PartitionImage {
     /// Creates an image in memory, which is allocated page by page as the image is written (mmap(2), MAP_NORESERVE).
     pub fn in_memory(length: u64) -> Result<Self> {
-        Memory::new(length).map(Self::Memory)
+        MemoryMapping::new(length).map(Self::MemoryMapping)
     }
 
     /// Creates an image in memory that is also a file, which can be passed to the kernel. The memory is allocated now.
@@ -27,13 +27,13 @@ impl Image {
     /// through the loop driver (Linux: drivers/block/loop.c). These pages would count towards the server's memory
     /// limit.
     pub fn in_shared_memory(length: u64) -> Result<Self> {
-        Memory::shared(length).map(Self::Memory)
+        MemoryMapping::shared(length).map(Self::MemoryMapping)
     }
 
     /// Returns the file of an image in shared memory.
     pub fn shared(&self) -> Option<&File> {
         match self {
-            Self::Memory(memory) => memory.file.as_ref(),
+            Self::MemoryMapping(memory) => memory.file.as_ref(),
             Self::File(_) => None,
         }
     }
@@ -49,23 +49,23 @@ impl Image {
     /// Calls `use_` with the current bytes.
     pub fn read<T>(&self, offset: u64, length: usize, use_: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         match self {
-            Self::Memory(memory) => Ok(use_(memory.bytes(offset, length))),
+            Self::MemoryMapping(memory) => Ok(use_(memory.bytes(offset, length))),
             Self::File(file) => Ok(use_(&from_file(file, offset, length)?)),
         }
     }
 
     /// Reads bytes from a file before they are needed, because reading may take time. Returns None for an image in
     /// memory, whose bytes need not be copied.
-    pub fn ahead(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
+    pub fn read_ahead(&self, offset: u64, length: usize) -> io::Result<Option<Vec<u8>>> {
         match self {
-            Self::Memory(_) => Ok(None),
+            Self::MemoryMapping(_) => Ok(None),
             Self::File(file) => from_file(file, offset, length).map(Some),
         }
     }
 
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Self::Memory(memory) => {
+            Self::MemoryMapping(memory) => {
                 memory.write(offset, bytes);
                 Ok(())
             }
@@ -76,7 +76,7 @@ impl Image {
     /// Zeroes a range and frees its memory, unless the memory is shared.
     pub fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
         match self {
-            Self::Memory(memory) => memory.discard(offset, length),
+            Self::MemoryMapping(memory) => memory.discard(offset, length),
             Self::File(file) => {
                 let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
                 // SAFETY: the descriptor is open, and the call takes no pointers.
@@ -97,21 +97,21 @@ fn from_file(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
 /// Anonymous memory, or the memory of a file. Several threads may access the same bytes at the same time, as on a disk.
 /// The file system must avoid this. Otherwise the result is undefined, but only for these bytes.
 #[derive(Debug)]
-pub struct Memory {
+pub struct MemoryMapping {
     start: NonNull<u8>,
     length: usize,
     file: Option<File>,
 }
 
 // SAFETY: this value owns the mapping for its whole life, and threads share only plain bytes in it.
-unsafe impl Send for Memory {}
+unsafe impl Send for MemoryMapping {}
 // SAFETY: this value owns the mapping for its whole life, and threads share only plain bytes in it.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for MemoryMapping {}
 
 /// Like MADV_DONTNEED, but also works on locked pages (madvise(2), Linux 5.18).
 const MADV_DONTNEED_LOCKED: libc::c_int = 24;
 
-impl Memory {
+impl MemoryMapping {
     fn new(length: u64) -> Result<Self> {
         Self::mapped(length, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, None)
     }
@@ -159,14 +159,14 @@ impl Memory {
     }
 
     fn bytes(&self, offset: u64, length: usize) -> &[u8] {
-        let offset = self.within(offset, length);
+        let offset = self.checked_start(offset, length);
         // SAFETY: the range is within the mapping, as asserted above. The documentation of the type explains concurrent
         // writes.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(offset), length) }
     }
 
     fn write(&self, offset: u64, bytes: &[u8]) {
-        let offset = self.within(offset, bytes.len());
+        let offset = self.checked_start(offset, bytes.len());
         // SAFETY: the range is within the mapping, as asserted above, and `bytes` does not overlap it.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(offset), bytes.len()) }
     }
@@ -174,7 +174,7 @@ impl Memory {
     fn discard(&self, offset: u64, length: u64) -> io::Result<()> {
         const PAGE: usize = 4096;
         let length = length as usize;
-        let offset = self.within(offset, length);
+        let offset = self.checked_start(offset, length);
         let (first, last) = (offset.next_multiple_of(PAGE), (offset + length) / PAGE * PAGE);
         let zero = |from: usize, to: usize| {
             // SAFETY: the range is within the mapping, as asserted above.
@@ -194,14 +194,14 @@ impl Memory {
         Ok(())
     }
 
-    fn within(&self, offset: u64, length: usize) -> usize {
+    fn checked_start(&self, offset: u64, length: usize) -> usize {
         let offset = offset as usize;
         assert!(offset <= self.length && length <= self.length - offset, "{offset} + {length} is outside the image");
         offset
     }
 }
 
-impl Drop for Memory {
+impl Drop for MemoryMapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was created by `new`, and no reference to it is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
@@ -218,13 +218,14 @@ mod tests {
 
     const LENGTH: usize = 64 << 10;
 
-    fn all() -> ([Image; 3], std::path::PathBuf) {
+    fn all() -> ([PartitionImage; 3], std::path::PathBuf) {
         let name = format!("ironbench-image-{}-{:?}", std::process::id(), std::thread::current().id());
         let path = std::env::temp_dir().join(name);
         let _ = std::fs::remove_file(&path);
         let length = LENGTH as u64;
-        let [memory, shared] = [Image::in_memory(length), Image::in_shared_memory(length)].map(Result::unwrap);
-        ([memory, shared, Image::in_file(&path, length).unwrap()], path)
+        let [memory, shared] =
+            [PartitionImage::in_memory(length), PartitionImage::in_shared_memory(length)].map(Result::unwrap);
+        ([memory, shared, PartitionImage::in_file(&path, length).unwrap()], path)
     }
 
     proptest! {
@@ -256,16 +257,16 @@ mod tests {
 
     #[test]
     fn what_is_written_to_the_file_of_a_shared_memory_is_in_it() {
-        let image = Image::in_shared_memory(LENGTH as u64).unwrap();
+        let image = PartitionImage::in_shared_memory(LENGTH as u64).unwrap();
         image.shared().unwrap().write_all_at(b"through the kernel", 5000).unwrap();
         assert_eq!(image.shared().unwrap().metadata().unwrap().blocks() * 512, LENGTH as u64, "all of it is taken");
         assert!(image.read(5000, 18, |bytes| bytes == b"through the kernel").unwrap());
-        assert!(Image::in_memory(4096).unwrap().shared().is_none());
+        assert!(PartitionImage::in_memory(4096).unwrap().shared().is_none());
     }
 
     #[test]
     #[should_panic(expected = "outside the image")]
     fn what_is_outside_an_image_is_never_touched() {
-        Image::in_memory(4096).unwrap().write(4000, &[1; 100]).unwrap();
+        PartitionImage::in_memory(4096).unwrap().write(4000, &[1; 100]).unwrap();
     }
 }

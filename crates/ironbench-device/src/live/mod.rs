@@ -5,19 +5,19 @@
 //! wait for memory that only a write to this device would free. The module `process` explains why.
 
 mod calibrate;
-mod drift;
-mod due;
-mod exchange;
+mod delay_queue;
 mod filesystem;
 mod image;
+mod io_path;
+mod overhead_tracker;
 mod pace;
 mod process;
-mod recording;
+mod request_handler;
 mod spec;
 mod tally;
+mod trace_writer;
 mod tree;
 mod undo;
-mod way;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -29,15 +29,15 @@ use fuser::{BackgroundSession, Config, MountOption, Session};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
 
-use calibrate::Probe;
-use drift::{Watch, statistic};
-use exchange::Exchange;
-use filesystem::Files;
+use calibrate::BlockDevice;
+use filesystem::PartitionFiles;
+use io_path::{IoPath, Overhead, WakeupDelay};
+use overhead_tracker::{OverheadTracker, stat_file};
 use pace::Mode;
-pub use process::Granted;
-pub use spec::Spec;
-pub use undo::Cut;
-use way::{AfterHold, Overhead, Way};
+pub use process::ProcessSettings;
+use request_handler::RequestHandler;
+pub use spec::DeviceSpec;
+pub use undo::PowerCut;
 
 use crate::Op;
 
@@ -47,18 +47,18 @@ const THREADS_IN_MEMORY: usize = 2;
 const THREADS_IN_FILES: usize = 16;
 /// Time for which calibration delays an answer. This time is so short that the processors of waiting threads stay
 /// awake.
-const HELD_NS: u64 = 60_000;
+const CALIBRATION_DELAY_NS: u64 = 60_000;
 /// Longer delays for calibration, during which processors can go to sleep. Each delay has a number of measurements. The
 /// result for the first delay is also used for shorter ones. Short delays need more measurements, because the kernel
 /// reports the time inside the block device in milliseconds.
-const LONG_HELD: [(u64, usize); AfterHold::POINTS] =
-    [(HELD_NS, 1000), (200_000, 400), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
+const LONG_DELAYS: [(u64, usize); WakeupDelay::POINTS] =
+    [(CALIBRATION_DELAY_NS, 1000), (200_000, 400), (1_000_000, 80), (5_000_000, 40), (12_000_000, 20)];
 /// Time for which calibration delays the answer to a large I/O, which takes long to copy.
-const LARGE_HELD_NS: u64 = 200_000;
-const SMALL: usize = 4096;
-const LARGE: usize = 256 << 10;
-const SMALL_COUNT: usize = 400;
-const LARGE_COUNT: usize = 100;
+const LARGE_IO_DELAY_NS: u64 = 200_000;
+const SMALL_IO: usize = 4096;
+const LARGE_IO: usize = 256 << 10;
+const SMALL_IO_COUNT: usize = 400;
+const LARGE_IO_COUNT: usize = 100;
 const RATE_DEPTH: usize = 16;
 const RATE_SPAN: Duration = Duration::from_millis(300);
 
@@ -72,33 +72,33 @@ pub struct Calibration {
     pub read_latency_ns: f64,
     /// Whether the kernel passes requests through. Otherwise this process gets them through `/dev/fuse`.
     pub passes: bool,
-    pub granted: Granted,
+    pub granted: ProcessSettings,
 }
 
 /// A mounted device. When it is dropped, its files are unmounted. The files must no longer be in use then.
 #[derive(Debug)]
-pub struct Live {
-    exchange: Arc<Exchange>,
+pub struct MountedDevice {
+    request_handler: Arc<RequestHandler>,
     /// The thread that tracks the overhead. This thread runs while the model determines the time of answers.
-    watch: Mutex<Option<Watch>>,
+    tracker: Mutex<Option<OverheadTracker>>,
     session: Mutex<Option<BackgroundSession>>,
     passes: Arc<AtomicBool>,
-    granted: Granted,
-    _awake: process::Awake,
+    granted: ProcessSettings,
+    _latency_request: process::LatencyRequest,
 }
 
-impl Live {
+impl MountedDevice {
     /// Mounts the device's files in `directory`. Answers leave immediately until `pace` is called.
-    pub fn mount(spec: &Spec, directory: &Path) -> Result<Self> {
+    pub fn mount(spec: &DeviceSpec, directory: &Path) -> Result<Self> {
         let (granted, awake) = process::prepare();
-        let exchange = Arc::new(Exchange::new(spec)?);
+        let request_handler = Arc::new(RequestHandler::new(spec)?);
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName("ironbench".into()), MountOption::NoDev, MountOption::NoSuid, MountOption::NoExec];
         config.n_threads = Some(if spec.backing.is_some() { THREADS_IN_FILES } else { THREADS_IN_MEMORY });
         config.clone_fd = true;
         let passes = Arc::new(AtomicBool::new(false));
-        let session = Files::new(Arc::clone(&exchange), Arc::clone(&passes))
+        let session = PartitionFiles::new(Arc::clone(&request_handler), Arc::clone(&passes))
             .map_err(std::io::Error::other)
             .and_then(|files| Session::new(files, directory, &config)?.spawn())
             .map_err(|error| {
@@ -106,55 +106,56 @@ impl Live {
                     .hint("emulated devices need root and the kernel's FUSE (`ironbench doctor`)")
             })?;
         let session = Mutex::new(Some(session));
-        Ok(Self { exchange, watch: Mutex::new(None), session, passes, granted, _awake: awake })
+        Ok(Self { request_handler, tracker: Mutex::new(None), session, passes, granted, _latency_request: awake })
     }
 
     /// Measures the I/O path through a block device created from one of the files. Overwrites the first `length` bytes.
     pub fn calibrate(&self, block_device: &str, length: u64) -> Result<Calibration> {
-        let measured = self.measured(block_device, length);
-        self.exchange.pace(Mode::Free);
+        let measured = self.measure(block_device, length);
+        self.request_handler.pace(Mode::Immediate);
         measured.map_err(|error| Error::failure(format!("calibration on {block_device}"), error.to_string()))
     }
 
     /// Starts the pacing of answers. From now on, the block devices created from the files complete I/Os at the times
-    /// of the model (see `drift`). If the kernel keeps no statistics for these block devices, the overhead measured at
-    /// mount is used.
+    /// of the model (see `overhead_tracker`). If the kernel keeps no statistics for these block devices, the overhead
+    /// measured at mount is used.
     pub fn pace(&self, block_devices: &[String]) {
-        let stats = block_devices.iter().map(|one| statistic(one)).collect::<std::io::Result<_>>();
-        let wanted = self.exchange.takes_time().then_some(stats);
-        let started = wanted.and_then(|stats| Watch::start(Arc::clone(&self.exchange), stats.ok()?).ok());
-        self.watched(started);
-        self.exchange.pace(Mode::Model);
+        let stats = block_devices.iter().map(|one| stat_file(one)).collect::<std::io::Result<_>>();
+        let wanted = self.request_handler.takes_time().then_some(stats);
+        let started =
+            wanted.and_then(|stats| OverheadTracker::start(Arc::clone(&self.request_handler), stats.ok()?).ok());
+        self.set_tracker(started);
+        self.request_handler.pace(Mode::Model);
     }
 
     /// Sends all answers immediately.
-    pub fn hurry(&self) {
-        self.watched(None);
-        self.exchange.pace(Mode::Free);
+    pub fn stop_pacing(&self) {
+        self.set_tracker(None);
+        self.request_handler.pace(Mode::Immediate);
     }
 
-    fn watched(&self, watch: Option<Watch>) {
-        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = watch;
-        self.exchange.pace.as_at_mount();
+    fn set_tracker(&self, tracker: Option<OverheadTracker>) {
+        *self.tracker.lock().unwrap_or_else(PoisonError::into_inner) = tracker;
+        self.request_handler.pace.reset_overhead();
     }
 
     pub fn counters(&self) -> Vec<u8> {
-        self.exchange.counters()
+        self.request_handler.counters()
     }
 
-    /// Cuts the power; see `Exchange::cut`.
-    pub fn cut(&self, how: Cut, seed: u64) -> Result<usize> {
-        self.watched(None); // there will be new block devices
-        self.exchange.cut(how, seed)
+    /// Cuts the power; see `RequestHandler::cut_power`.
+    pub fn cut_power(&self, how: PowerCut, seed: u64) -> Result<usize> {
+        self.set_tracker(None); // there will be new block devices
+        self.request_handler.cut_power(how, seed)
     }
 
-    pub fn revive(&self) {
-        self.exchange.revive();
+    pub fn restore_power(&self) {
+        self.request_handler.restore_power();
     }
 
     /// Ends the trace, if there is one.
     pub fn end_trace(&self) -> Result<()> {
-        self.exchange.end_trace()
+        self.request_handler.end_trace()
     }
 
     /// Unmounts the files.
@@ -167,44 +168,46 @@ impl Live {
         session.umount_and_join().map_err(|error| Error::failure("FUSE file system", error.to_string()))
     }
 
-    fn measured(&self, block_device: &str, length: u64) -> std::io::Result<Calibration> {
-        let probe = Probe::open(block_device, length)?;
-        self.exchange.pace(Mode::Free);
-        probe.mean_ns(Op::Write, LARGE, LARGE_COUNT)?; // allocates the image's pages
-        let read_latency_ns = probe.mean_ns(Op::Read, SMALL, SMALL_COUNT)?;
-        let reads_per_s = probe.rate(RATE_DEPTH, RATE_SPAN)?;
-        let held = |op, size, count, held_ns| -> std::io::Result<f64> {
-            let held_ns = if self.exchange.takes_time() { held_ns } else { 0 };
-            self.exchange.pace(if held_ns > 0 { Mode::Fixed(held_ns) } else { Mode::Free });
-            Ok((probe.mean_ns(op, size, count)? - held_ns as f64).max(0.0))
+    fn measure(&self, block_device: &str, length: u64) -> std::io::Result<Calibration> {
+        let device = BlockDevice::open(block_device, length)?;
+        self.request_handler.pace(Mode::Immediate);
+        device.mean_ns(Op::Write, LARGE_IO, LARGE_IO_COUNT)?; // allocates the image's pages
+        let read_latency_ns = device.mean_ns(Op::Read, SMALL_IO, SMALL_IO_COUNT)?;
+        let reads_per_s = device.rate(RATE_DEPTH, RATE_SPAN)?;
+        let excess_ns = |op, size, count, delay_ns| -> std::io::Result<f64> {
+            let delay_ns = if self.request_handler.takes_time() { delay_ns } else { 0 };
+            self.request_handler.pace(if delay_ns > 0 { Mode::Fixed(delay_ns) } else { Mode::Immediate });
+            Ok((device.mean_ns(op, size, count)? - delay_ns as f64).max(0.0))
         };
-        let stat = statistic(block_device).ok();
-        let (mut waking, mut beyond) = (AfterHold::default(), Some(AfterHold::default()));
-        let long_held = LONG_HELD.into_iter().filter(|_| self.exchange.takes_time());
-        for (place, (held_ns, count)) in long_held.enumerate() {
-            self.exchange.pace(Mode::Fixed(held_ns));
-            let (taken_ns, beyond_ns) = probe.reads_ns(stat.as_deref(), count)?;
-            waking.after_ns[place] = held_ns;
-            waking.more_ns[place] = (taken_ns - held_ns as f64).max(0.0);
+        let stat = stat_file(block_device).ok();
+        let (mut waking, mut beyond) = (WakeupDelay::default(), Some(WakeupDelay::default()));
+        let long_delays = LONG_DELAYS.into_iter().filter(|_| self.request_handler.takes_time());
+        for (index, (delay_ns, count)) in long_delays.enumerate() {
+            self.request_handler.pace(Mode::Fixed(delay_ns));
+            let (taken_ns, beyond_ns) = device.reads_ns(stat.as_deref(), count)?;
+            waking.after_ns[index] = delay_ns;
+            waking.more_ns[index] = (taken_ns - delay_ns as f64).max(0.0);
             beyond = beyond.zip(beyond_ns).map(|(mut beyond, ns)| {
-                (beyond.after_ns[place], beyond.more_ns[place]) = (held_ns, ns);
+                (beyond.after_ns[index], beyond.more_ns[index]) = (delay_ns, ns);
                 beyond
             });
         }
         let awake = waking.more_ns[0];
         waking.more_ns = waking.more_ns.map(|taken| (taken - awake).max(0.0));
-        let before = self.exchange.lateness();
-        let way = |op: Op| -> std::io::Result<Way> {
-            let small = held(op, SMALL, SMALL_COUNT, HELD_NS)?;
-            let large = held(op, LARGE, LARGE_COUNT, LARGE_HELD_NS)? - waking.after(LARGE_HELD_NS) as f64;
-            Ok(Way::through((SMALL, small), (LARGE, large)))
+        let before = self.request_handler.lateness();
+        let io_path = |op: Op| -> std::io::Result<IoPath> {
+            let small = excess_ns(op, SMALL_IO, SMALL_IO_COUNT, CALIBRATION_DELAY_NS)?;
+            let large =
+                excess_ns(op, LARGE_IO, LARGE_IO_COUNT, LARGE_IO_DELAY_NS)? - waking.after(LARGE_IO_DELAY_NS) as f64;
+            Ok(IoPath::fit((SMALL_IO, small), (LARGE_IO, large)))
         };
-        let (read, write) = (way(Op::Read)?, way(Op::Write)?);
-        let flush = Way { each_ns: held(Op::Flush, SMALL, LARGE_COUNT, HELD_NS)?, byte_ns: 0.0 };
-        let after = self.exchange.lateness();
+        let (read, write) = (io_path(Op::Read)?, io_path(Op::Write)?);
+        let flush =
+            IoPath { each_ns: excess_ns(Op::Flush, SMALL_IO, LARGE_IO_COUNT, CALIBRATION_DELAY_NS)?, byte_ns: 0.0 };
+        let after = self.request_handler.lateness();
         let late_ns = (after.0 - before.0) / (after.1 - before.1).max(1);
         let overhead = Overhead { read, write, flush, waking, late_ns, beyond };
-        self.exchange.calibrated(overhead, reads_per_s);
+        self.request_handler.set_calibration(overhead, reads_per_s);
         let (passes, granted) = (self.passes.load(Acquire), self.granted.clone());
         Ok(Calibration { overhead, reads_per_s, read_latency_ns, passes, granted })
     }

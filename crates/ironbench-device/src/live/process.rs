@@ -3,8 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 
-use ironbench_core::measure::cpu::hasten_thread;
-use ironbench_core::measure::crew::together;
+use ironbench_core::measure::cpu::raise_thread_priority;
+use ironbench_core::measure::threads::run_parallel;
 
 /// Flag that locks a page when it is first accessed (mlockall(2), Linux 4.4). Without it, all pages of a sparse image
 /// would be locked immediately.
@@ -15,7 +15,7 @@ const PR_SET_IO_FLUSHER: libc::c_int = 57;
 
 /// The settings that the kernel granted, which are recorded with the results.
 #[derive(Debug, Clone, Default, serde::Serialize)]
-pub struct Granted {
+pub struct ProcessSettings {
     pub memory_locked: bool,
     pub io_flusher: bool,
     pub dma_latency: bool,
@@ -25,9 +25,9 @@ pub struct Granted {
 
 /// Keeps the processor out of deep idle states as long as this value exists.
 #[derive(Debug)]
-pub struct Awake(#[allow(dead_code)] Option<File>);
+pub struct LatencyRequest(#[allow(dead_code)] Option<File>);
 
-pub fn prepare() -> (Granted, Awake) {
+pub fn prepare() -> (ProcessSettings, LatencyRequest) {
     // SAFETY: these calls take only numbers.
     let memory_locked = unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE | MCL_ONFAULT) } == 0;
     // The kernel requires full words, and zero in unused arguments.
@@ -35,12 +35,15 @@ pub fn prepare() -> (Granted, Awake) {
     // SAFETY: these calls take only numbers.
     let io_flusher = unsafe { libc::prctl(PR_SET_IO_FLUSHER, yes, none, none, none) } == 0;
     let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
-    let awake = held_awake();
-    (Granted { memory_locked, io_flusher, dma_latency: awake.is_some(), real_time: may_hasten() }, Awake(awake))
+    let awake = request_low_latency();
+    (
+        ProcessSettings { memory_locked, io_flusher, dma_latency: awake.is_some(), real_time: may_run_real_time() },
+        LatencyRequest(awake),
+    )
 }
 
 /// Opens the file that keeps the processor out of idle states while it is open (Documentation/power/pm_qos_interface).
-fn held_awake() -> Option<File> {
+fn request_low_latency() -> Option<File> {
     let mut file = OpenOptions::new().write(true).open("/dev/cpu_dma_latency").ok()?;
     file.write_all(&0i32.to_ne_bytes()).ok()?;
     Some(file)
@@ -54,6 +57,6 @@ pub fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-fn may_hasten() -> bool {
-    together("device-try", 1, |_, _| Ok(hasten_thread())).is_ok_and(|allowed| allowed[0])
+fn may_run_real_time() -> bool {
+    run_parallel("device-try", 1, |_, _| Ok(raise_thread_priority())).is_ok_and(|allowed| allowed[0])
 }

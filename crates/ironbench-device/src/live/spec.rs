@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use ironbench_core::{Error, Result};
 use serde::Deserialize;
 
-use crate::{Device, Free, Models, build, parse};
+use crate::{Device, Models, ZeroLatency, build, parse};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spec {
+pub struct DeviceSpec {
     /// A device expression.
     pub model: String,
     /// The models for the expression. Each name has a kind and parameters in base units.
@@ -23,7 +23,7 @@ pub struct Spec {
     /// Whether a power cut must be possible. If so, the old and the new bytes of every write are kept until it is
     /// flushed.
     pub cuttable: bool,
-    /// File for the trace of I/Os, in the format that `recording` describes. With None, there is no trace.
+    /// File for the trace of I/Os, in the format that `trace_writer` describes. With None, there is no trace.
     #[serde(default)]
     pub trace: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ pub struct PartitionSpec {
     pub bytes: u64,
 }
 
-impl Spec {
+impl DeviceSpec {
     pub fn read(json: &[u8]) -> Result<Self> {
         let spec: Self =
             serde_json::from_slice(json).map_err(|error| Error::input("live device", error.to_string()))?;
@@ -51,7 +51,7 @@ impl Spec {
 
     pub fn device(&self) -> Result<Box<dyn Device>> {
         if self.models.is_null() && self.model == "free" {
-            return Ok(Box::new(Free::new(self.capacity())));
+            return Ok(Box::new(ZeroLatency::new(self.capacity())));
         }
         let models = Models::from_json(self.models.to_string().as_bytes())?;
         build(&parse(&self.model)?, &models, Some(self.capacity()), self.seed)

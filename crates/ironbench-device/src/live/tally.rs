@@ -17,14 +17,14 @@ const LATENCIES: usize = (27 * PER_OCTAVE) as usize + 1;
 pub const KINDS: usize = 3;
 
 #[derive(Debug)]
-pub struct Tally {
-    kinds: [Kind; KINDS],
+pub struct PartitionTally {
+    kinds: [OpTally; KINDS],
     in_flight: AtomicU64,
     deepest: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Kind {
+struct OpTally {
     count: AtomicU64,
     bytes: AtomicU64,
     latency_ns: AtomicU64,
@@ -35,7 +35,7 @@ struct Kind {
     latencies: [AtomicU64; LATENCIES],
 }
 
-impl Default for Kind {
+impl Default for OpTally {
     fn default() -> Self {
         let zero = || AtomicU64::new(0);
         Self {
@@ -50,10 +50,10 @@ impl Default for Kind {
     }
 }
 
-impl Default for Tally {
+impl Default for PartitionTally {
     fn default() -> Self {
         Self {
-            kinds: std::array::from_fn(|_| Kind::default()),
+            kinds: std::array::from_fn(|_| OpTally::default()),
             in_flight: AtomicU64::new(0),
             deepest: AtomicU64::new(0),
         }
@@ -62,17 +62,17 @@ impl Default for Tally {
 
 /// Cumulative counts since the mount. The histograms are sparse, with bucket and count.
 #[derive(Debug, Serialize)]
-pub struct Counts {
-    pub read: KindCounts,
-    pub write: KindCounts,
-    pub flush: KindCounts,
+pub struct PartitionCounts {
+    pub read: OpCounts,
+    pub write: OpCounts,
+    pub flush: OpCounts,
     pub in_flight: u64,
     /// Maximum number of requests in flight.
     pub deepest: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub struct KindCounts {
+pub struct OpCounts {
     pub count: u64,
     pub bytes: u64,
     pub latency_ns: u64,
@@ -84,14 +84,14 @@ pub struct KindCounts {
     pub latencies: Vec<(u64, u64)>,
 }
 
-impl Tally {
-    pub fn began(&self) {
+impl PartitionTally {
+    pub fn start_request(&self) {
         let now = self.in_flight.fetch_add(1, Relaxed) + 1;
         self.deepest.fetch_max(now, Relaxed);
     }
 
-    /// Counts a completed request. The lateness `late_ns` is explained at `Kind`.
-    pub fn ended(&self, op: Op, length: u32, latency_ns: u64, late_ns: u64) {
+    /// Counts a completed request. The lateness `late_ns` is explained at `OpTally`.
+    pub fn end_request(&self, op: Op, length: u32, latency_ns: u64, late_ns: u64) {
         self.in_flight.fetch_sub(1, Relaxed);
         let kind = &self.kinds[op as usize];
         kind.count.fetch_add(1, Relaxed);
@@ -107,13 +107,13 @@ impl Tally {
 
     /// Ends a request without counting it. This is for requests that were refused, and for those that are not a read,
     /// write or flush.
-    pub fn uncounted(&self) {
+    pub fn drop_request(&self) {
         self.in_flight.fetch_sub(1, Relaxed);
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> PartitionCounts {
         let of = |op: Op| self.kinds[op as usize].counts();
-        Counts {
+        PartitionCounts {
             read: of(Op::Read),
             write: of(Op::Write),
             flush: of(Op::Flush),
@@ -123,20 +123,20 @@ impl Tally {
     }
 }
 
-impl Kind {
-    fn counts(&self) -> KindCounts {
+impl OpTally {
+    fn counts(&self) -> OpCounts {
         let sparse = |buckets: &[AtomicU64], edge: fn(usize) -> u64| {
             let counted = buckets.iter().map(|bucket| bucket.load(Relaxed)).enumerate();
-            counted.filter(|&(_, count)| count > 0).map(|(place, count)| (edge(place), count)).collect()
+            counted.filter(|&(_, count)| count > 0).map(|(index, count)| (edge(index), count)).collect()
         };
-        KindCounts {
+        OpCounts {
             count: self.count.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
             latency_ns: self.latency_ns.load(Relaxed),
             late: self.late.load(Relaxed),
             late_ns: self.late_ns.load(Relaxed),
-            sizes: sparse(&self.sizes, |place| SMALLEST_SIZE << place),
-            latencies: sparse(&self.latencies, latency_edge),
+            sizes: sparse(&self.sizes, |index| SMALLEST_SIZE << index),
+            latencies: sparse(&self.latencies, latency_bucket_end),
         }
     }
 }
@@ -154,8 +154,8 @@ fn latency_bucket(ns: u64) -> usize {
     ((us.log2() * PER_OCTAVE as f64).ceil() as usize).min(LATENCIES - 1)
 }
 
-fn latency_edge(place: usize) -> u64 {
-    (1e3 * (place as f64 / PER_OCTAVE as f64).exp2()).round() as u64
+fn latency_bucket_end(index: usize) -> u64 {
+    (1e3 * (index as f64 / PER_OCTAVE as f64).exp2()).round() as u64
 }
 
 #[cfg(test)]
@@ -165,13 +165,13 @@ mod tests {
 
     #[test]
     fn everything_counted_is_told() {
-        let tally = Tally::default();
-        tally.began();
-        tally.began();
-        tally.ended(Op::Read, 4096, 80_000, 0);
-        tally.ended(Op::Write, 8192, 2_000_000, 1_000);
-        tally.began();
-        tally.uncounted();
+        let tally = PartitionTally::default();
+        tally.start_request();
+        tally.start_request();
+        tally.end_request(Op::Read, 4096, 80_000, 0);
+        tally.end_request(Op::Write, 8192, 2_000_000, 1_000);
+        tally.start_request();
+        tally.drop_request();
         let counts = tally.counts();
         assert_eq!((counts.read.count, counts.read.bytes, counts.read.sizes), (1, 4096, vec![(4096, 1)]));
         assert_eq!((counts.write.latency_ns, counts.write.late, counts.write.late_ns), (2_000_000, 1, 1_000));
@@ -181,8 +181,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_latency_is_within_the_edges_of_its_bucket(ns in 1_001u64..100_000_000_000) {
-            let place = latency_bucket(ns);
-            prop_assert!(ns <= latency_edge(place) + 1 && ns + 1 >= latency_edge(place - 1));
+            let index = latency_bucket(ns);
+            prop_assert!(ns <= latency_bucket_end(index) + 1 && ns + 1 >= latency_bucket_end(index - 1));
         }
 
         #[test]

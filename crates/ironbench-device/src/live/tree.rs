@@ -8,30 +8,30 @@ use std::time::{Duration, SystemTime};
 
 use fuser::{FileAttr, FileType, FopenFlags, INodeNo, InitFlags, KernelConfig};
 
-use super::exchange::Exchange;
+use super::request_handler::RequestHandler;
 
 /// Time for which the kernel may cache attributes. The attributes of these files never change.
-pub const FOREVER: Duration = Duration::from_secs(1 << 30);
+pub const ATTRIBUTE_TTL: Duration = Duration::from_secs(1 << 30);
 /// Maximum size of a request (Linux: 256 pages, `fs.fuse.max_pages_limit`).
-pub const LONGEST: u32 = 1 << 20;
+pub const MAX_REQUEST: u32 = 1 << 20;
 const ROOT: u64 = 1;
 const COUNTERS: u64 = 2;
 const FIRST_PARTITION: u64 = 3;
 const COUNTERS_NAME: &str = "counters";
 /// Maximum number of requests in flight for which no thread waits. Requests for which a thread waits are not limited.
-const BACKGROUND: u16 = 256;
+const MAX_BACKGROUND: u16 = 256;
 
 /// Negotiates capabilities and limits with the kernel.
 pub fn configure(config: &mut KernelConfig) {
     // On older kernels, writes to the same file wait for each other without this flag.
     let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
-    let _ = config.set_max_background(BACKGROUND);
-    let _ = config.set_congestion_threshold(BACKGROUND);
-    let _ = config.set_max_write(LONGEST);
+    let _ = config.set_max_background(MAX_BACKGROUND);
+    let _ = config.set_congestion_threshold(MAX_BACKGROUND);
+    let _ = config.set_max_write(MAX_REQUEST);
 }
 
 /// Returns the flags for open files. With the second flag, writes to the same file need not wait for each other.
-pub fn opened() -> FopenFlags {
+pub fn open_flags() -> FopenFlags {
     FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
 }
 
@@ -42,17 +42,17 @@ pub fn is_counters(inode: u64) -> bool {
 /// Texts of open `counters` files. The text is generated when a reader starts at offset 0, so that all its values are
 /// from the same moment. The files in `/proc` do the same (Linux: Documentation/filesystems/seq_file.rst).
 #[derive(Debug, Default)]
-pub struct Texts(Mutex<Open>);
+pub struct CounterReaders(Mutex<OpenReaders>);
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenReaders {
     /// Texts by handle.
     texts: HashMap<u64, Vec<u8>>,
     /// Number of handles issued.
     handles: u64,
 }
 
-impl Texts {
+impl CounterReaders {
     /// Returns a new handle, from 1.
     pub fn open(&self) -> u64 {
         self.with(|open| {
@@ -78,23 +78,23 @@ impl Texts {
         self.with(|open| open.texts.remove(&handle));
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Open) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut OpenReaders) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-pub fn partition(exchange: &Exchange, inode: u64) -> Option<usize> {
+pub fn partition(handler: &RequestHandler, inode: u64) -> Option<usize> {
     let place = usize::try_from(inode.checked_sub(FIRST_PARTITION)?).ok()?;
-    (place < exchange.partitions().len()).then_some(place)
+    (place < handler.partitions().len()).then_some(place)
 }
 
-pub fn attributes(exchange: &Exchange, inode: u64) -> Option<FileAttr> {
+pub fn attributes(handler: &RequestHandler, inode: u64) -> Option<FileAttr> {
     let (kind, size, perm) = match inode {
         ROOT => (FileType::Directory, 0, 0o700),
         // The size is unknown before the file is read. As for the files in `/proc`, it is therefore given as 0
         // (proc(5)).
         COUNTERS => (FileType::RegularFile, 0, 0o444),
-        _ => (FileType::RegularFile, exchange.partitions()[partition(exchange, inode)?].length, 0o600),
+        _ => (FileType::RegularFile, handler.partitions()[partition(handler, inode)?].length, 0o600),
     };
     let time = SystemTime::UNIX_EPOCH;
     Some(FileAttr {
@@ -117,19 +117,19 @@ pub fn attributes(exchange: &Exchange, inode: u64) -> Option<FileAttr> {
 }
 
 /// Looks up a file of a directory by its name.
-pub fn found(exchange: &Exchange, parent: u64, name: &OsStr) -> Option<FileAttr> {
-    let mut files = files(exchange);
+pub fn lookup(handler: &RequestHandler, parent: u64, name: &OsStr) -> Option<FileAttr> {
+    let mut files = files(handler);
     let (inode, _, _) = files.find(|(_, _, known)| parent == ROOT && OsStr::new(known) == name)?;
-    attributes(exchange, inode)
+    attributes(handler, inode)
 }
 
 /// Lists the files of the only directory, in order.
-pub fn entries(exchange: &Exchange) -> impl Iterator<Item = (u64, FileType, &str)> {
-    [(ROOT, FileType::Directory, "."), (ROOT, FileType::Directory, "..")].into_iter().chain(files(exchange))
+pub fn entries(handler: &RequestHandler) -> impl Iterator<Item = (u64, FileType, &str)> {
+    [(ROOT, FileType::Directory, "."), (ROOT, FileType::Directory, "..")].into_iter().chain(files(handler))
 }
 
-fn files(exchange: &Exchange) -> impl Iterator<Item = (u64, FileType, &str)> {
-    let partitions = exchange.partitions().iter().enumerate();
+fn files(handler: &RequestHandler) -> impl Iterator<Item = (u64, FileType, &str)> {
+    let partitions = handler.partitions().iter().enumerate();
     let partitions = partitions.map(|(place, one)| (FIRST_PARTITION + place as u64, one.name.as_str()));
     [(COUNTERS, COUNTERS_NAME)].into_iter().chain(partitions).map(|(inode, name)| (inode, FileType::RegularFile, name))
 }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_text_that_is_read_in_pieces_is_of_one_moment() {
-        let (texts, mut now) = (Texts::default(), growing());
+        let (texts, mut now) = (CounterReaders::default(), growing());
         let handle = texts.open();
         let pieces = [0, 4, 8, 12].map(|offset| texts.read(handle, offset, 4, &mut now));
         assert_eq!(pieces.concat(), [10; 10]);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn readers_at_the_same_time_have_texts_of_their_own_until_they_close() {
-        let (texts, mut now) = (Texts::default(), growing());
+        let (texts, mut now) = (CounterReaders::default(), growing());
         let (one, other) = (texts.open(), texts.open());
         assert_eq!((texts.read(one, 0, 8, &mut now), texts.read(other, 0, 8, &mut now)), (vec![10; 8], vec![15; 8]));
         assert_eq!((texts.read(one, 8, 8, &mut now), texts.read(other, 8, 8, &mut now)), (vec![10; 2], vec![15; 7]));

@@ -1,21 +1,21 @@
 //! Memory, with a latency and a rate that all accesses share.
 
-use super::line::{Line, PerByte, nanoseconds};
+use super::fifo_server::{FifoServer, PerByte, nanoseconds};
 use crate::device::{Device, Op};
-use crate::figures::MemoryFigures;
+use crate::parameters::MemoryParameters;
 
 #[derive(Debug, Clone)]
 pub struct Memory {
     capacity: u64,
     latency: u64,
     rate: PerByte,
-    bus: Line,
+    bus: FifoServer,
 }
 
 impl Memory {
-    pub fn new(figures: &MemoryFigures, capacity: u64) -> Self {
-        let latency = nanoseconds(figures.latency);
-        Self { capacity, latency, rate: PerByte::of_rate(figures.rate), bus: Line::default() }
+    pub fn new(parameters: &MemoryParameters, capacity: u64) -> Self {
+        let latency = nanoseconds(parameters.latency);
+        Self { capacity, latency, rate: PerByte::from_rate(parameters.rate), bus: FifoServer::default() }
     }
 }
 
@@ -23,7 +23,7 @@ impl Device for Memory {
     fn submit(&mut self, now: u64, op: Op, _offset: u64, length: u32) -> u64 {
         match op {
             Op::Flush => now,
-            Op::Read | Op::Write => self.bus.pass(now, self.rate.of(length)) + self.latency,
+            Op::Read | Op::Write => self.bus.serve(now, self.rate.time_for(length)) + self.latency,
         }
     }
 

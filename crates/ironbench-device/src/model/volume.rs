@@ -8,31 +8,31 @@
 //! under 32 KiB counts as 1 operation". Therefore an I/O is merged with the previous one only while that one is in
 //! flight. Writes that wait for each other, such as WAL appends, are never merged.
 
-use super::line::{PerByte, nanoseconds};
+use super::fifo_server::{PerByte, nanoseconds};
 use crate::device::{Device, Op};
-use crate::figures::VolumeFigures;
+use crate::parameters::VolumeParameters;
 
 /// Minimum size in bytes of I/Os that are merged.
-const MERGED_FROM: u64 = 32 << 10;
+const MIN_MERGED_SIZE: u64 = 32 << 10;
 
 #[derive(Debug, Clone)]
 pub struct Volume {
     capacity: u64,
-    operations: Bucket,
-    bytes: Bucket,
+    operations: TokenBucket,
+    bytes: TokenBucket,
     /// Nanoseconds per operation.
     operation: f64,
     byte: PerByte,
     io_size: u64,
     read_latency: u64,
     write_latency: u64,
-    run: Run,
+    run: SequentialRun,
     latest: u64,
 }
 
 /// The sequential I/Os merged so far.
 #[derive(Debug, Clone, Default)]
-struct Run {
+struct SequentialRun {
     op: Option<Op>,
     end: u64,
     bytes: u64,
@@ -42,45 +42,45 @@ struct Run {
 
 /// A token bucket, described by its theoretical arrival time (the generic cell rate algorithm, ITU-T I.371, annex A).
 #[derive(Debug, Clone, Default)]
-struct Bucket {
+struct TokenBucket {
     /// Time at which the bucket would be full again, in nanoseconds. The time is a float to keep fractions.
     full: f64,
     burst: f64,
 }
 
-impl Bucket {
-    fn pass(&mut self, now: u64, cost: f64) -> u64 {
+impl TokenBucket {
+    fn take(&mut self, now: u64, cost: f64) -> u64 {
         self.full = self.full.max(now as f64) + cost;
         (self.full - self.burst).max(now as f64).ceil() as u64
     }
 }
 
 impl Volume {
-    pub fn new(figures: &VolumeFigures, capacity: u64) -> Self {
-        let bucket = Bucket { full: 0.0, burst: figures.burst * 1e9 };
+    pub fn new(parameters: &VolumeParameters, capacity: u64) -> Self {
+        let bucket = TokenBucket { full: 0.0, burst: parameters.burst * 1e9 };
         Self {
             capacity,
             operations: bucket.clone(),
             bytes: bucket,
-            operation: 1e9 / figures.iops,
-            byte: PerByte::of_rate(figures.rate),
-            io_size: figures.io_size as u64,
-            read_latency: nanoseconds(figures.read_latency),
-            write_latency: nanoseconds(figures.write_latency),
-            run: Run::default(),
+            operation: 1e9 / parameters.iops,
+            byte: PerByte::from_rate(parameters.rate),
+            io_size: parameters.io_size as u64,
+            read_latency: nanoseconds(parameters.read_latency),
+            write_latency: nanoseconds(parameters.write_latency),
+            run: SequentialRun::default(),
             latest: 0,
         }
     }
 
     /// Returns how many operations this I/O counts as. Returns 0 if it is merged into the previous ones.
-    fn counted(&mut self, now: u64, op: Op, offset: u64, length: u64) -> u64 {
+    fn operation_count(&mut self, now: u64, op: Op, offset: u64, length: u64) -> u64 {
         let sequential = self.run.op == Some(op) && self.run.end == offset;
-        let merged = sequential && now < self.run.done && length >= MERGED_FROM;
+        let merged = sequential && now < self.run.done && length >= MIN_MERGED_SIZE;
         let before = if merged { self.run.bytes } else { 0 };
         let after = before + length;
         let count = after.div_ceil(self.io_size) - before.div_ceil(self.io_size);
-        let op = (length >= MERGED_FROM).then_some(op);
-        self.run = Run { op, end: offset + length, bytes: after, done: self.run.done };
+        let op = (length >= MIN_MERGED_SIZE).then_some(op);
+        self.run = SequentialRun { op, end: offset + length, bytes: after, done: self.run.done };
         count
     }
 }
@@ -93,9 +93,9 @@ impl Device for Volume {
             Op::Read => self.read_latency,
             Op::Write => self.write_latency,
         };
-        let count = self.counted(now, op, offset, u64::from(length));
-        let admitted = self.operations.pass(now, count as f64 * self.operation);
-        let carried = self.bytes.pass(now, self.byte.of(length) as f64);
+        let count = self.operation_count(now, op, offset, u64::from(length));
+        let admitted = self.operations.take(now, count as f64 * self.operation);
+        let carried = self.bytes.take(now, self.byte.time_for(length) as f64);
         let done = admitted.max(carried) + latency;
         self.run.done = done;
         if op == Op::Write {
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     fn volume(burst: f64) -> Volume {
-        let figures = VolumeFigures {
+        let parameters = VolumeParameters {
             capacity: 1e12,
             iops: 3000.0,
             rate: 125.0 * 1024.0 * 1024.0,
@@ -123,7 +123,7 @@ mod tests {
             io_size: 262_144.0,
             burst,
         };
-        Volume::new(&figures, 1 << 40)
+        Volume::new(&parameters, 1 << 40)
     }
 
     fn last(volume: &mut Volume, count: u64, length: u32, step: u64) -> f64 {

@@ -58,7 +58,7 @@ impl Served {
 }
 
 /// `go_on` is called once for this many rows.
-const PATIENCE: usize = 1 << 20;
+const CHECK_INTERVAL: usize = 1 << 20;
 
 /// Replays the trace on the device. `go_on` is called regularly. When it returns false, the replay fails as
 /// interrupted.
@@ -70,7 +70,7 @@ pub fn replay(trace: &Trace, device: &mut dyn Device, go_on: &mut dyn FnMut() ->
     let mut found = Replayed::default();
     let Some(start) = trace.time.first().copied() else { return Ok(found) };
     for row in 0..trace.len() {
-        if row % PATIENCE == PATIENCE - 1 && !go_on() {
+        if row % CHECK_INTERVAL == CHECK_INTERVAL - 1 && !go_on() {
             return Err(Error::failure("replay", "interrupted"));
         }
         let (op, length, now) = (trace.op[row], trace.length[row], trace.time[row] - start);
@@ -87,8 +87,8 @@ pub fn replay(trace: &Trace, device: &mut dyn Device, go_on: &mut dyn FnMut() ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Free;
-    use crate::replay::{Probe, probe};
+    use crate::model::ZeroLatency;
+    use crate::replay::{SyntheticLoad, run_synthetic};
     use crate::testing::models;
     use crate::{build, parse};
 
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn what_a_device_cannot_hold_is_refused() {
         let trace = trace(&[(0, Op::Read, 1 << 30, 4096, 1)]);
-        let error = replay(&trace, &mut Free::new(1 << 30), &mut || true).unwrap_err();
+        let error = replay(&trace, &mut ZeroLatency::new(1 << 30), &mut || true).unwrap_err();
         assert!(error.cause.contains("1073745920"), "{error}");
     }
 
@@ -177,8 +177,8 @@ mod tests {
     fn an_empty_trace_takes_no_time_and_an_interrupt_ends_a_replay() {
         let nothing = run(&Trace::default(), "disk");
         assert_eq!((nothing.predicted.elapsed, nothing.predicted.depth()), (0, 0.0));
-        let rows = vec![(0, Op::Read, 0, 512, 1); PATIENCE];
-        assert!(replay(&trace(&rows), &mut Free::new(512), &mut || false).is_err());
+        let rows = vec![(0, Op::Read, 0, 512, 1); CHECK_INTERVAL];
+        assert!(replay(&trace(&rows), &mut ZeroLatency::new(512), &mut || false).is_err());
     }
 
     #[test]
@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn a_probe_of_one_after_another_is_the_mean_time() {
         let mut device = build(&parse("flat").unwrap(), &models(), None, 1).unwrap();
-        let load = Probe { length: 4096, depth: 1, count: 2000, warm_up: 100, ..Probe::default() };
-        let measured = probe(&mut *device, &load);
+        let load = SyntheticLoad { length: 4096, depth: 1, count: 2000, warm_up: 100, ..SyntheticLoad::default() };
+        let measured = run_synthetic(&mut *device, &load);
         let mean = measured.latency.mean_s();
         assert!((measured.iops() * mean - 1.0).abs() < 0.01, "{} {}", measured.iops(), mean);
     }

@@ -20,11 +20,11 @@ use std::fmt;
 pub struct Expression {
     pub name: String,
     pub members: Vec<Member>,
-    pub options: Vec<Setting>,
+    pub options: Vec<OptionSetting>,
     /// Column of the name, from 1.
     pub column: usize,
     /// The text of the outermost expression, to which columns refer.
-    pub written: String,
+    pub source: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ pub struct Member {
 }
 
 #[derive(Debug, Clone)]
-pub struct Setting {
+pub struct OptionSetting {
     pub key: String,
     pub value: Value,
     /// Column of the key, from 1.
@@ -47,7 +47,7 @@ impl PartialEq for Expression {
     }
 }
 
-impl PartialEq for Setting {
+impl PartialEq for OptionSetting {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key && self.value == other.value
     }
@@ -62,7 +62,7 @@ impl fmt::Display for Expression {
             [one] => vec![one.count.to_string(), one.device.to_string()],
             several => several.iter().map(Member::to_string).collect(),
         };
-        let mut options: Vec<&Setting> = self.options.iter().collect();
+        let mut options: Vec<&OptionSetting> = self.options.iter().collect();
         options.sort_by(|a, b| a.key.cmp(&b.key));
         parts.extend(options.iter().map(|option| format!("{}={}", option.key, option.value)));
         if parts.is_empty() {
@@ -137,8 +137,8 @@ mod tests {
         ]
     }
 
-    fn options() -> impl Strategy<Value = Vec<Setting>> {
-        let option = ("[a-w]{1,6}", value()).prop_map(|(key, value)| Setting { key, value, column: 0 });
+    fn options() -> impl Strategy<Value = Vec<OptionSetting>> {
+        let option = ("[a-w]{1,6}", value()).prop_map(|(key, value)| OptionSetting { key, value, column: 0 });
         prop::collection::vec(option, 0..3).prop_map(|mut options| {
             options.sort_by(|a, b| a.key.cmp(&b.key));
             options.dedup_by(|a, b| a.key == b.key);
@@ -153,12 +153,12 @@ mod tests {
             members: vec![],
             options,
             column: 0,
-            written: String::new(),
+            source: String::new(),
         });
         leaf.prop_recursive(3, 12, 3, |inner| {
             let member = (1u32..9, inner).prop_map(|(count, device)| Member { count, device });
             ("[a-w]{1,6}", prop::collection::vec(member, 1..4), options()).prop_map(|(name, members, options)| {
-                Expression { name, members, options, column: 0, written: String::new() }
+                Expression { name, members, options, column: 0, source: String::new() }
             })
         })
     }

@@ -55,7 +55,7 @@ fn decimal(text: &str) -> Option<&str> {
 }
 
 /// Formats a number in the shortest exact form. The function prefers `20G` to `20GiB`, which mean the same.
-fn written(number: u64) -> String {
+fn shortest_form(number: u64) -> String {
     let binary = UNITS.iter().map(|(letter, shift)| (1u64 << shift, letter.to_string()));
     let decimal = UNITS.iter().map(|(letter, shift)| (1000u64.pow(shift / 10), format!("{letter}B")));
     let fitting = binary.chain(decimal).filter(|(factor, _)| number != 0 && number.is_multiple_of(*factor));
@@ -66,7 +66,7 @@ fn written(number: u64) -> String {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Number(number) => f.write_str(&written(*number)),
+            Self::Number(number) => f.write_str(&shortest_form(*number)),
             Self::Percent(share) => write!(f, "{share}%"),
             Self::Word(word) => f.write_str(word),
         }

@@ -20,7 +20,7 @@ const LANES: usize = 8;
 /// Number of steps between two checks whether a point of the group is still within the circle.
 const STRIDE: u32 = 8;
 /// Number of steps between two checks whether the work is over. These steps take about 10 ms if no point leaves early.
-const MOST_STEPS: usize = 1 << 22;
+const MAX_STEPS: usize = 1 << 22;
 /// Number of arithmetic operations of one step: 3 multiplications (the squares are shared), 5 additions, 1 comparison.
 pub const OPERATIONS_PER_STEP: u64 = 9;
 
@@ -85,7 +85,7 @@ struct Looks<'a> {
 
 impl<'a> Looks<'a> {
     fn new(limit: u32, over: &'a dyn Fn() -> bool) -> Self {
-        let groups = MOST_STEPS / limit.max(1) as usize / LANES;
+        let groups = MAX_STEPS / limit.max(1) as usize / LANES;
         Self { over, apart: groups.max(1) * LANES, left: 0 }
     }
 

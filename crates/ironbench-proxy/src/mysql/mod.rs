@@ -18,8 +18,8 @@ use framing::{Framer, Packet};
 pub use opening::{Capabilities, MysqlOpening};
 
 /// If this many commands are unanswered, the proxy stops reading from the client.
-const MOST_PENDING: usize = 1 << 12;
-const MOST_STATEMENTS: usize = 10_000;
+const MAX_PENDING: usize = 1 << 12;
+const MAX_STATEMENTS: usize = 10_000;
 /// Status flag of a result with a cursor. The rows stay on the server until the client fetches them.
 const CURSOR_EXISTS: u16 = 0x40;
 /// In MariaDB's protocol, this ID stands for the statement that was prepared last.
@@ -344,7 +344,7 @@ impl MysqlTracker {
             self.expected = Expected::Descriptions(usize::from(columns) + usize::from(parameters) + ends);
             let text = if *is_cut { crate::framing::beginning(text).into() } else { text.clone() };
             let one = Prepared { text, parameters: parameters.into(), is_cut: *is_cut, ..Prepared::default() };
-            if self.statements.len() < MOST_STATEMENTS {
+            if self.statements.len() < MAX_STATEMENTS {
                 self.statements.insert(statement, one);
             }
             self.last_prepared = statement;
@@ -523,7 +523,7 @@ impl Tracker for MysqlTracker {
     }
 
     fn is_congested(&self) -> bool {
-        self.pending.len() >= MOST_PENDING
+        self.pending.len() >= MAX_PENDING
     }
 }
 

@@ -10,7 +10,7 @@ use crate::Instant;
 use crate::framing::{LONGEST, Message, beginning};
 
 /// Maximum number of bytes of a session's unanswered requests.
-const MAX_PENDING_BYTES: usize = 8 << 20;
+pub(super) const MAX_PENDING_BYTES: usize = 8 << 20;
 const MAX_STATEMENTS: usize = 10_000;
 const MAX_PORTALS: usize = 1000;
 

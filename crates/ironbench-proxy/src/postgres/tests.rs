@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
+use super::requests::MAX_PENDING_BYTES;
 use super::*;
-use crate::framing::BEGINNING;
+use crate::framing::{BEGINNING, LONGEST};
 
 /// A session, with the messages of both sides.
 struct Session {
@@ -282,9 +283,9 @@ fn settings_change_names_and_encoding() {
 #[test]
 fn a_client_that_does_not_wait_for_answers_is_slowed_down() {
     let mut session = Session::new();
-    session.client(&[query("select 1").repeat(MOST_PENDING)]);
+    session.client(&[query("select 1").repeat(MAX_PENDING)]);
     assert!(session.tracker.is_congested());
-    assert!(session.tracker.pending_bytes <= MOST_PENDING_BYTES + MOST_PENDING * (size_of::<Running>() + BEGINNING));
+    assert!(session.tracker.pending_bytes <= MAX_PENDING_BYTES + MAX_PENDING * (size_of::<Running>() + BEGINNING));
     session.server(&[[complete("SELECT 1"), ready("I")].concat()]);
     assert!(!session.tracker.is_congested());
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 /// Maximum depth of an array's dimensions (MAXDIM in PostgreSQL).
-const MOST_DIMENSIONS: i32 = 6;
+const MAX_DIMENSIONS: i32 = 6;
 /// Number of days from 1970-01-01 to 2000-01-01. PostgreSQL counts dates from the latter.
 const EPOCH_DAYS: i64 = 10_957;
 const DAY_US: i64 = 86_400_000_000;
@@ -239,7 +239,7 @@ fn network(value: &[u8]) -> Option<String> {
 fn elements(mut value: &[u8], kind: u32) -> Option<String> {
     let dimensions = i32::from_be_bytes(take(&mut value)?);
     let _has_nulls = take::<4>(&mut value)?;
-    if u32::from_be_bytes(take(&mut value)?) != kind || !(0..=MOST_DIMENSIONS).contains(&dimensions) {
+    if u32::from_be_bytes(take(&mut value)?) != kind || !(0..=MAX_DIMENSIONS).contains(&dimensions) {
         return None;
     }
     let (mut lengths, mut text) = (Vec::new(), String::new());

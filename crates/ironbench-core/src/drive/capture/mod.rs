@@ -121,7 +121,7 @@ impl Capture {
                 let part = self.clients.get(client).and_then(|range| tape.part(range.clone()));
                 Replayer::new(client, (self.mode, speed), part.unwrap_or_default(), &every, &keys, &figures)
             };
-            engines::served(orders, connection, *io, true, client, poll)
+            engines::run_server(orders, connection, *io, true, client, poll)
         })?;
         outcome.summary.due = due;
         let counts = [

@@ -440,7 +440,7 @@ impl Transaction for Replayer<'_> {
     }
 
     /// Each client has its own queue, because only this client can continue its recorded sessions.
-    fn line(&self) -> Option<usize> {
+    fn job_queue(&self) -> Option<usize> {
         Some(self.client)
     }
 

@@ -27,7 +27,7 @@ pub(super) enum State {
 pub(super) struct Client<X> {
     pub transaction: X,
     pub state: State,
-    pub line: Option<usize>,
+    pub job_queue: Option<usize>,
     /// Cancels the client's running statement on the server. The value is None if the protocol has no cancel request.
     pub cancel: Option<Cancelling>,
     /// If a curve limits the number of active clients, clients become active in the order of their ranks (from 0).
@@ -39,41 +39,41 @@ pub(super) struct Client<X> {
     /// Time at which the client ended because it lost its connection.
     pub lost: Option<u64>,
     /// Duration of the last transaction.
-    pub took: u64,
+    pub last_duration: u64,
     /// Time at which the last transaction ended. The value is None if the turn does not measure that transaction, or if
     /// the next transaction has started.
     pub paused: Option<u64>,
     /// Number of transactions that the client may still start. The number is 0 while the client waits for a job.
-    pub left: u64,
+    pub transactions_left: u64,
 }
 
 impl<X: Transaction> Client<X> {
     pub fn new(transaction: X) -> Self {
-        let line = transaction.line();
+        let line = transaction.job_queue();
         Self {
             transaction,
             state: State::Idle,
-            line,
+            job_queue: line,
             cancel: None,
             rank: 0,
             intended: 0,
             begun: 0,
             lost: None,
-            took: 0,
+            last_duration: 0,
             paused: None,
-            left: 0,
+            transactions_left: 0,
         }
     }
 
     /// Returns the number of the client's jobs that are due before `instant` and have not started.
-    pub fn not_begun(&self, instant: u64) -> u64 {
-        self.transaction.due_until(instant).saturating_sub(u64::from(self.is_inside()))
+    pub fn due_not_started(&self, instant: u64) -> u64 {
+        self.transaction.due_until(instant).saturating_sub(u64::from(self.is_in_transaction()))
     }
 }
 
 impl<X> Client<X> {
     /// Whether the client is inside a transaction.
-    pub fn is_inside(&self) -> bool {
+    pub fn is_in_transaction(&self) -> bool {
         matches!(self.state, State::Busy | State::Sleeping)
     }
 

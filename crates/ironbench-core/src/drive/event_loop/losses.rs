@@ -5,7 +5,7 @@
 
 use std::cmp::Reverse;
 
-use super::Running;
+use super::EventLoopRun;
 use super::client::State;
 use crate::drive::pace::Pace;
 use crate::drive::plan::OnError;
@@ -15,11 +15,11 @@ use crate::wire::transport::Transport;
 
 /// Delay before a client retries a failed connection attempt. The delay is long because servers take seconds to
 /// restart.
-const AGAIN_NS: u64 = 250 * MILLISECOND;
+const RETRY_NS: u64 = 250 * MILLISECOND;
 /// Time without a connection after which the client ends.
-const PATIENCE_NS: u64 = if cfg!(test) { SECOND / 2 } else { 60 * SECOND };
+const RECONNECT_TIMEOUT_NS: u64 = if cfg!(test) { SECOND / 2 } else { 60 * SECOND };
 
-impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
+impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
     /// Handles the loss of a client's connection.
     #[cold]
     pub(super) fn lost(&mut self, id: usize, cause: &str, now: u64) {
@@ -29,7 +29,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
         let said = client.transaction.last_words(self.transport.mailbox(id));
         let cause = said.map_or_else(|| cause.to_owned(), |said| format!("{cause}: {said}"));
-        let inside = client.is_inside();
+        let inside = client.is_in_transaction();
         self.start.losses.note(&cause);
         let survives = self.start.plan.survives_losses();
         let ending = survives.then(|| client.transaction.abandon(inside, &cause, &mut self.recorder.tally)).flatten();
@@ -38,15 +38,15 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.withdraw(id);
         if inside {
             // The engine may or may not have committed the transaction in progress.
-            self.ended.abandoned += 1;
+            self.unfinished.abandoned += 1;
             self.record(id, ending, now);
         }
         let client = &mut self.clients[id];
-        (client.begun, client.paused, client.took) = (now, None, 0);
+        (client.begun, client.paused, client.last_duration) = (now, None, 0);
         let reconnects = self.start.plan.reconnect_on_loss && self.reconnector.is_some();
         match reconnects {
             _ if self.drain_until != NEVER => self.end(id),
-            true if client.left == 0 => self.end(id),
+            true if client.transactions_left == 0 => self.end(id),
             true => self.connect_at(id, now),
             false => self.end_alone(id, now),
         }
@@ -60,8 +60,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         }
         let plan = self.start.plan;
         let client = &mut self.clients[id];
-        if plan.reconnect_on_loss && now < client.begun + PATIENCE_NS {
-            return self.connect_at(id, now + AGAIN_NS);
+        if plan.reconnect_on_loss && now < client.begun + RECONNECT_TIMEOUT_NS {
+            return self.connect_at(id, now + RETRY_NS);
         }
         self.start.losses.note(cause);
         let alone = client.transaction.abandon(false, cause, &mut self.recorder.tally).is_some();
@@ -74,8 +74,8 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// Ends the trial together with this client.
     fn give_up(&mut self, id: usize, cause: String, now: u64) {
         self.start.abort.abort(cause);
-        self.look(now);
-        self.leave(id);
+        self.check_window(now);
+        self.end_session(id);
     }
 
     /// Ends the client. The other clients continue.
@@ -84,7 +84,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.end(id);
         if self.drain_until == NEVER {
             self.start.client_lost();
-            self.look(now);
+            self.check_window(now);
         }
     }
 
@@ -96,10 +96,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     #[cold]
-    pub(super) fn ask_again(&mut self, id: usize) {
+    pub(super) fn retry_connect(&mut self, id: usize) {
         self.clients[id].state = State::Reconnecting;
         if let Some(reconnector) = self.reconnector.as_ref() {
-            reconnector.ask(id);
+            reconnector.request(id);
         }
     }
 
@@ -115,14 +115,14 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     /// Whether this thread must still take part in turns. Even if it has lost all its clients, the other threads wait
     /// for it after each turn.
     #[cold]
-    pub(super) fn attends(&self) -> bool {
-        self.rests_at != NEVER && self.drain_until == NEVER && self.clients.iter().any(|client| client.lost.is_some())
+    pub(super) fn takes_part_in_turns(&self) -> bool {
+        self.slice_end != NEVER && self.drain_until == NEVER && self.clients.iter().any(|client| client.lost.is_some())
     }
 
     /// Returns the time that lost clients were missing in this slice, summed over these clients. A client is missing
     /// from the loss of its connection to the end of the slice. This time counts as busy time, as if the client had
     /// stayed. The throughput is then what the remaining clients achieved.
-    pub(super) fn absence(&self) -> u64 {
+    pub(super) fn lost_client_time_ns(&self) -> u64 {
         let lost = self.clients.iter().filter_map(|client| client.lost);
         lost.map(|lost| self.turn.until.saturating_sub(lost.max(self.turn.from))).sum()
     }

@@ -2,19 +2,19 @@
 //! reply to any client, and sends the next message of the client that got the reply.
 
 mod client;
-mod leave;
-mod lines;
+mod job_queues;
 mod losses;
 mod reconnects;
+mod session_end;
 mod window;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::crew::{Start, Worker};
-use super::haul::Ended;
 use super::pace::Pace;
 use super::reconnector::Reconnector;
+use super::thread_results::UnfinishedWork;
+use super::threads::{Start, Worker};
 use super::transaction::{EARLY, Ending, Step, Transaction, UNASKED};
 use crate::drive::transaction_log::Lines;
 use crate::drive::turns::{self, Turn};
@@ -22,16 +22,16 @@ use crate::measure::Recorder;
 use crate::measure::clock::{self, NEVER};
 use crate::wire::transport::{Arrival, Transport};
 use client::{Client, State};
-use leave::GivenUp;
-use lines::Line;
+use job_queues::JobQueue;
+use session_end::PendingCancels;
 
 pub struct EventLoop<T, X> {
     transport: T,
     clients: Vec<Client<X>>,
     /// Clients whose session ended normally. These clients send the protocol's closing message before their connection
     /// closes.
-    in_order: Vec<usize>,
-    given_up: GivenUp,
+    ended_normally: Vec<usize>,
+    to_cancel: PendingCancels,
     /// Opens new connections for clients. The value is None if no client needs a new connection.
     reconnector: Option<Reconnector>,
 }
@@ -39,7 +39,7 @@ pub struct EventLoop<T, X> {
 impl<T: Transport, X: Transaction> EventLoop<T, X> {
     pub fn new(transport: T, transactions: Vec<X>) -> Self {
         let clients = transactions.into_iter().map(Client::new).collect();
-        Self { transport, clients, in_order: Vec::new(), given_up: GivenUp::default(), reconnector: None }
+        Self { transport, clients, ended_normally: Vec::new(), to_cancel: PendingCancels::default(), reconnector: None }
     }
 }
 
@@ -48,25 +48,25 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
         T::NAME
     }
 
-    fn waits(&self) -> bool {
-        self.clients.iter().any(|client| client.line.is_some())
+    fn waits_for_jobs(&self) -> bool {
+        self.clients.iter().any(|client| client.job_queue.is_some())
     }
 
-    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> Ended {
-        let Self { transport, clients, in_order, given_up, reconnector } = self;
+    fn run(&mut self, start: &Start, recorder: &mut Recorder) -> UnfinishedWork {
+        let Self { transport, clients, ended_normally, to_cancel, reconnector } = self;
         for (place, client) in clients.iter_mut().enumerate() {
             client.rank = start.rank(place);
             client.transaction.start(start.origin);
-            let scheduled = if client.line.is_none() { u64::MAX } else { 0 };
-            client.left = client.transaction.share().unwrap_or(scheduled);
+            let scheduled = if client.job_queue.is_none() { u64::MAX } else { 0 };
+            client.transactions_left = client.transaction.share().unwrap_or(scheduled);
         }
         let alive = clients.len();
         let pace = start.pace.clone();
-        Running {
+        EventLoopRun {
             transport,
             clients,
-            in_order,
-            given_up,
+            ended_normally,
+            to_cancel,
             reconnector,
             reconnecting: 0,
             recorder,
@@ -74,33 +74,33 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
             pace,
             timers: BinaryHeap::with_capacity(alive),
             idle: VecDeque::with_capacity(alive),
-            lines: Vec::new(),
+            job_queues: Vec::new(),
             alive,
             busy: 0,
-            look_at: 0,
+            check_at: 0,
             turn: turns::NONE,
-            rests_at: turns::rest_at(start.control.turns.asked()),
-            straddling: 0,
+            slice_end: turns::rest_at(start.control.turns.asked()),
+            slice_transactions: 0,
             settled: true,
             drain_until: NEVER,
             due_until: NEVER,
             scheduled: 0,
             log: start.log_lines(),
-            ended: Ended::default(),
+            unfinished: UnfinishedWork::default(),
         }
         .run()
     }
 
-    fn leave(mut self) {
-        self.take_leave();
+    fn end_sessions(mut self) {
+        self.close_sessions();
     }
 }
 
-struct Running<'a, 'r, T, X> {
+struct EventLoopRun<'a, 'r, T, X> {
     transport: &'a mut T,
     clients: &'a mut [Client<X>],
-    in_order: &'a mut Vec<usize>,
-    given_up: &'a mut GivenUp,
+    ended_normally: &'a mut Vec<usize>,
+    to_cancel: &'a mut PendingCancels,
     reconnector: &'a mut Option<Reconnector>,
     /// Number of clients that wait for a new connection.
     reconnecting: usize,
@@ -109,18 +109,18 @@ struct Running<'a, 'r, T, X> {
     pace: Pace<'a>,
     timers: BinaryHeap<Reverse<(u64, usize)>>,
     idle: VecDeque<usize>,
-    lines: Vec<Line>,
+    job_queues: Vec<JobQueue>,
     /// Number of clients that have not ended.
     alive: usize,
     /// Number of clients inside a transaction.
     busy: usize,
-    look_at: u64,
+    check_at: u64,
     turn: Turn,
     /// End of the slice of the current turn. `NEVER` in a trial without turns.
-    rests_at: u64,
+    slice_end: u64,
     /// Number of unfinished transactions that started in the slice. These transactions are counted when the slice has
     /// ended.
-    straddling: usize,
+    slice_transactions: usize,
     /// Whether every transaction that this thread measures in the turn has ended.
     settled: bool,
     /// Time at which the trial stops waiting for unfinished transactions. `NEVER` while the window is open.
@@ -130,23 +130,27 @@ struct Running<'a, 'r, T, X> {
     /// Number of transactions of the schedule that this thread has started.
     scheduled: u64,
     log: Option<Lines<'a>>,
-    ended: Ended,
+    unfinished: UnfinishedWork,
 }
 
-impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
-    fn run(mut self) -> Ended {
+impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
+    fn run(mut self) -> UnfinishedWork {
         clock::sleep_until(self.start.origin);
         let mut now = clock::now();
-        self.look(now);
-        self.release_all(now);
+        self.check_window(now);
+        self.rest_all(now);
         let (mut round_began, mut replies) = (now, 0);
-        while (self.alive > 0 || self.attends()) && now < self.drain_until {
-            if now >= self.rests_at && self.busy + self.reconnecting == 0 && self.drain_until == NEVER && self.rests() {
+        while (self.alive > 0 || self.takes_part_in_turns()) && now < self.drain_until {
+            if now >= self.slice_end
+                && self.busy + self.reconnecting == 0
+                && self.drain_until == NEVER
+                && self.may_rest()
+            {
                 now = self.rest();
             }
             self.fire_timers(now);
-            if !self.lines.is_empty() {
-                self.serve_lines(now);
+            if !self.job_queues.is_empty() {
+                self.serve_job_queues(now);
             }
             let until = self.wake_at();
             self.recorder.round(clock::now() - round_began, replies);
@@ -155,24 +159,24 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             }
             now = clock::now();
             (round_began, replies) = (now, 0);
-            self.look_if_due(now);
+            self.check_if_due(now);
             while let Some(arrival) = self.transport.next() {
                 replies += 1;
                 if T::SENDS_AT_ONCE {
                     now = clock::now();
-                    self.look_if_due(now);
+                    self.check_if_due(now);
                 }
                 match arrival {
                     Arrival::Bytes(client) | Arrival::Lost(client, _) if self.clients[client].is_gone() => {}
                     Arrival::Bytes(client) => {
                         let mailbox = self.transport.mailbox(client);
                         let step = self.clients[client].transaction.reply(mailbox, &mut self.recorder.tally);
-                        self.follow(client, step, now);
+                        self.run_steps(client, step, now);
                     }
                     Arrival::Shipped(client) => {
                         let mailbox = self.transport.mailbox(client);
                         let step = self.clients[client].transaction.shipped(mailbox, &mut self.recorder.tally);
-                        self.follow(client, step, now);
+                        self.run_steps(client, step, now);
                     }
                     Arrival::Lost(client, error) => self.lost(client, &error.to_string(), now),
                 }
@@ -184,26 +188,26 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         self.finish(now)
     }
 
-    fn release_all(&mut self, now: u64) {
+    fn rest_all(&mut self, now: u64) {
         for client in 0..self.clients.len() {
-            if self.clients[client].line.is_some() {
-                self.wait_in_line(client, now);
+            if self.clients[client].job_queue.is_some() {
+                self.enqueue(client, now);
             } else if self.pace.is_open() {
-                self.await_due(client);
-            } else if now >= self.rests_at {
-                self.release(client);
+                self.take_scheduled(client);
+            } else if now >= self.slice_end {
+                self.rest_until_turn(client);
             } else if self.may_begin(client) {
                 let begin = if matches!(self.pace, Pace::ByRole) { now + self.rest_ns(client) } else { now };
-                self.pause(client, begin);
+                self.start_at(client, begin);
             }
         }
     }
 
     /// Makes the client start its next transaction at `instant`. If a curve limits the active clients, the client may
     /// start later.
-    fn pause(&mut self, client: usize, instant: u64) {
+    fn start_at(&mut self, client: usize, instant: u64) {
         self.clients[client].state = State::Thinking;
-        let begin = self.pace.admits(self.clients[client].rank, instant);
+        let begin = self.pace.earliest_start(self.clients[client].rank, instant);
         self.timers.push(Reverse((begin, client)));
     }
 
@@ -216,11 +220,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     fn wake_at(&self) -> u64 {
-        let mut wake = self.look_at;
+        let mut wake = self.check_at;
         if let Some(&Reverse((due, _))) = self.timers.peek() {
             wake = wake.min(due);
         }
-        self.lines.iter().filter_map(Line::wake_at).fold(wake, u64::min)
+        self.job_queues.iter().filter_map(JobQueue::wake_at).fold(wake, u64::min)
     }
 
     fn fire_timers(&mut self, now: u64) {
@@ -235,22 +239,22 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             let state = self.clients[client].state;
             match state {
                 State::Sleeping => {
-                    self.recorder.late(due, now);
+                    self.recorder.record_lateness(due, now);
                     self.clients[client].state = State::Busy;
                     let mailbox = self.transport.mailbox(client);
                     let step = self.clients[client].transaction.resume(mailbox, &mut self.recorder.tally);
-                    self.follow(client, step, now);
+                    self.run_steps(client, step, now);
                 }
-                State::Thinking if now >= self.rests_at && self.rests() => self.release(client),
+                State::Thinking if now >= self.slice_end && self.may_rest() => self.rest_until_turn(client),
                 State::Thinking => {
-                    self.recorder.late(due, now);
+                    self.recorder.record_lateness(due, now);
                     self.begin(client, now, now);
                 }
                 State::Scheduled => {
-                    self.recorder.late(due, now);
+                    self.recorder.record_lateness(due, now);
                     self.begin_scheduled(client, due, now);
                 }
-                State::Disconnected => self.ask_again(client),
+                State::Disconnected => self.retry_connect(client),
                 State::Idle | State::Busy | State::Waiting | State::Reconnecting | State::Ended => {}
             }
         }
@@ -258,19 +262,19 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
 
     #[inline]
     fn begin(&mut self, client: usize, intended: u64, now: u64) {
-        let step = self.enter(client, intended, now);
-        self.follow(client, step, now);
+        let step = self.start_transaction(client, intended, now);
+        self.run_steps(client, step, now);
     }
 
     #[inline]
-    fn enter(&mut self, id: usize, intended: u64, now: u64) -> Step {
+    fn start_transaction(&mut self, id: usize, intended: u64, now: u64) -> Step {
         let client = &mut self.clients[id];
         client.state = State::Busy;
         client.intended = intended;
         client.begun = now;
-        client.left -= 1;
+        client.transactions_left -= 1;
         if let Some(since) = client.paused.take() {
-            self.recorder.paused(now - since);
+            self.recorder.add_think_time(now - since);
         }
         self.busy += 1;
         let step = client.transaction.begin(self.transport.mailbox(id), &mut self.recorder.tally);
@@ -287,13 +291,13 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let now = clock::now();
         self.record(client, ending, now);
         self.clients[client].state = State::Thinking;
-        if self.clients[client].line.is_some() {
-            self.wait_in_line(client, now);
+        if self.clients[client].job_queue.is_some() {
+            self.enqueue(client, now);
         } else if self.pace.is_open() {
-            self.await_due(client);
+            self.take_scheduled(client);
         } else if self.may_begin(client) {
             let begin = now + self.rest_ns(client);
-            self.pause(client, begin);
+            self.start_at(client, begin);
         }
         Step::Receive
     }
@@ -302,10 +306,10 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     fn record(&mut self, client: usize, ending: Ending, now: u64) {
         self.busy -= 1;
         let Client { intended, begun, .. } = self.clients[client];
-        self.clients[client].took = now - begun;
+        self.clients[client].last_duration = now - begun;
         self.clients[client].paused = self.recorder.measures_in_turn(begun).then_some(now);
-        if self.straddling > 0 && begun < self.rests_at {
-            self.straddling -= 1;
+        if self.slice_transactions > 0 && begun < self.slice_end {
+            self.slice_transactions -= 1;
         }
         if self.log.is_some() {
             self.log(client, ending, now);
@@ -313,7 +317,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         if ending.well {
             self.recorder.complete(ending.kind, intended, begun, now);
         } else {
-            self.recorder.gave_up(ending.kind, begun, now);
+            self.recorder.fail(ending.kind, begun, now);
             self.failed(now);
         }
     }
@@ -324,20 +328,20 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         let (Some(log), true) = (&mut self.log, self.recorder.measures(begun)) else { return };
         if let Err(error) = log.add(id, ending, intended, begun, now) {
             self.start.abort.abort(error.to_string());
-            (self.log, self.look_at) = (None, now);
+            (self.log, self.check_at) = (None, now);
         }
     }
 
     #[cold]
     fn failed(&mut self, now: u64) {
         self.start.failed(&self.recorder.tally, now);
-        if self.start.abort.happened() {
-            self.look_at = now;
+        if self.start.abort.is_aborted() {
+            self.check_at = now;
         }
     }
 
     #[inline]
-    fn follow(&mut self, client: usize, mut step: Step, now: u64) {
+    fn run_steps(&mut self, client: usize, mut step: Step, now: u64) {
         if self.transport.is_sending(client) && !matches!(step, Step::Receive | Step::Broken(_)) {
             return self.lost(client, EARLY, now);
         }
@@ -372,11 +376,11 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[inline]
     fn next_transaction(&mut self, client: usize, now: u64) -> Option<Step> {
         let drained = self.drain_until != NEVER && !self.pace.is_open();
-        if self.clients[client].left == 0 || drained || now >= self.rests_at && self.rests() {
+        if self.clients[client].transactions_left == 0 || drained || now >= self.slice_end && self.may_rest() {
             return self.next_unscheduled(client, now);
         }
         match &self.pace {
-            Pace::Closed { think_ns: 0 } => Some(self.enter(client, now, now)),
+            Pace::Closed { think_ns: 0 } => Some(self.start_transaction(client, now, now)),
             Pace::Closed { think_ns } => {
                 self.clients[client].state = State::Thinking;
                 self.timers.push(Reverse((now + *think_ns, client)));
@@ -385,7 +389,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             Pace::Open(schedule) => match schedule.take(self.due_until) {
                 Some(due) if due <= now => {
                     self.scheduled += 1;
-                    Some(self.enter(client, due, now))
+                    Some(self.start_transaction(client, due, now))
                 }
                 due => {
                     self.schedule(client, due);
@@ -395,7 +399,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             Pace::Varied { .. } => self.next_of_active(client, now),
             Pace::ByRole => {
                 let begin = now + self.rest_ns(client);
-                self.pause(client, begin);
+                self.start_at(client, begin);
                 None
             }
         }
@@ -406,17 +410,17 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     #[cold]
     fn next_of_active(&mut self, client: usize, now: u64) -> Option<Step> {
         let free = now + self.pace.think_ns();
-        if free == now && self.pace.admits(self.clients[client].rank, now) == now {
-            return Some(self.enter(client, now, now));
+        if free == now && self.pace.earliest_start(self.clients[client].rank, now) == now {
+            return Some(self.start_transaction(client, now, now));
         }
-        self.pause(client, free);
+        self.start_at(client, free);
         None
     }
 
     /// Assigns the next transaction of the schedule to the client. The client starts it at the scheduled time.
-    fn await_due(&mut self, client: usize) {
+    fn take_scheduled(&mut self, client: usize) {
         let Pace::Open(schedule) = &self.pace else { unreachable!("only an open loop has a schedule") };
-        if self.clients[client].left == 0 {
+        if self.clients[client].transactions_left == 0 {
             return self.end(client);
         }
         self.schedule(client, schedule.take(self.due_until));
@@ -435,7 +439,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     /// Makes the client rest until the next turn.
-    fn release(&mut self, client: usize) {
+    fn rest_until_turn(&mut self, client: usize) {
         if self.may_begin(client) {
             self.clients[client].state = State::Idle;
             self.idle.push_back(client);
@@ -444,7 +448,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
 
     #[inline]
     fn may_begin(&mut self, client: usize) -> bool {
-        let open = self.clients[client].left > 0 && self.drain_until == NEVER;
+        let open = self.clients[client].transactions_left > 0 && self.drain_until == NEVER;
         if !open {
             self.end(client);
         }
@@ -452,9 +456,9 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
     }
 
     #[inline]
-    fn look_if_due(&mut self, now: u64) {
-        if now >= self.look_at {
-            self.look(now);
+    fn check_if_due(&mut self, now: u64) {
+        if now >= self.check_at {
+            self.check_window(now);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Clients that reconnect between two transactions.
 
 use super::client::State;
-use super::{EventLoop, Running};
-use crate::drive::opening::Carried;
+use super::{EventLoop, EventLoopRun};
+use crate::drive::parallel_connect::ClientConnection;
 use crate::drive::reconnector::Reconnector;
 use crate::drive::transaction::Transaction;
 use crate::measure::clock::{self, NEVER};
@@ -21,13 +21,13 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
     }
 }
 
-impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
+impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
     /// Whether the client can and should open a new connection. The client needs a new connection only if it will start
     /// another transaction in this turn.
     pub(super) fn may_reconnect(&self, id: usize, now: u64) -> bool {
         let client = &self.clients[id];
-        let goes_on = client.left > 0 || client.line.is_some();
-        goes_on && self.drain_until == NEVER && now < self.rests_at && self.reconnector.is_some()
+        let goes_on = client.transactions_left > 0 || client.job_queue.is_some();
+        goes_on && self.drain_until == NEVER && now < self.slice_end && self.reconnector.is_some()
     }
 
     /// Ends the client's session and requests a new connection.
@@ -40,7 +40,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
         client.transaction.farewell(self.transport.mailbox(id));
         self.transport.farewell(id);
         self.reconnecting += 1;
-        reconnector.ask(id);
+        reconnector.request(id);
     }
 
     /// Continues the clients whose new connections are ready.
@@ -53,7 +53,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
                 continue; // the client has ended
             }
             let replaced =
-                made.connection.map_err(|error| error.cause).and_then(|Carried { stream, unread, cancel }| {
+                made.connection.map_err(|error| error.cause).and_then(|ClientConnection { stream, unread, cancel }| {
                     self.transport.replace(id, stream, &unread).map_err(|error| error.to_string())?;
                     Ok(cancel)
                 });
@@ -70,7 +70,7 @@ impl<T: Transport, X: Transaction> Running<'_, '_, T, X> {
             let took = Reconnects { count: 1, sum_ns: now - client.begun, cpu: made.cpu };
             self.recorder.tally.reconnects = self.recorder.tally.reconnects.plus(took);
             if let Some(step) = self.next_transaction(id, now) {
-                self.follow(id, step, now);
+                self.run_steps(id, step, now);
             }
         }
     }

@@ -149,9 +149,9 @@ impl<'p> LdapScript<'p> {
         }
         self.gathers = if matches!(sql.gather, Gather::Discard) { None } else { Some(sql) };
         self.entries = 0;
-        self.lifetime.used();
+        self.lifetime.count_use();
         let sent = if self.timed { clock::now() } else { 0 };
-        self.awaited.push(Awaited { id, operation, at: self.script.at(), sent, entries: 0 });
+        self.awaited.push(Awaited { id, operation, at: self.script.command_index(), sent, entries: 0 });
         Ok(())
     }
 
@@ -172,7 +172,8 @@ impl<'p> LdapScript<'p> {
     #[cold]
     fn fault(&mut self, cause: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let script = &self.script;
-        tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
+        tally
+            .failure(script.kind(), SCRIPT_ERROR, false, || script.script_error_message(script.command_index(), cause));
         self.awaited.clear();
         mailbox.outbox.clear();
         self.end(false, tally)
@@ -196,7 +197,7 @@ impl<'p> LdapScript<'p> {
         {
             let cause = format!("the search needs one entry, but the server returned {}", self.entries);
             let script = &self.script;
-            tally.failure(script.kind(), SCRIPT_ERROR, false, || script.words(script.at(), &cause));
+            tally.failure(script.kind(), SCRIPT_ERROR, false, || script.error_message(script.command_index(), &cause));
             return self.end(false, tally);
         }
         self.go_on(mailbox, tally)
@@ -204,9 +205,9 @@ impl<'p> LdapScript<'p> {
 
     #[cold]
     fn failed(&mut self, refused: &Refused, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        let repeat = refused.retryable && self.script.repeat(tally);
+        let repeat = refused.retryable && self.script.retry(tally);
         let script = &self.script;
-        let words = || script.words(refused.at, &refused.cause);
+        let words = || script.error_message(refused.at, &refused.cause);
         if repeat {
             tally.error(&refused.class, words);
             self.in_pipeline = false;
@@ -369,8 +370,8 @@ impl Transaction for LdapScript<'_> {
         if self.awaited.is_empty() && self.back.is_none() { self.answered(mailbox, tally) } else { Step::Receive }
     }
 
-    fn line(&self) -> Option<usize> {
-        self.script.line()
+    fn job_queue(&self) -> Option<usize> {
+        self.script.job_queue()
     }
 
     fn claim(&mut self, now: u64) -> Next {
@@ -392,7 +393,7 @@ impl Transaction for LdapScript<'_> {
     }
 
     fn reconnected(&mut self) {
-        self.lifetime.begins();
+        self.lifetime.restart();
         self.is_others = false;
     }
 

@@ -64,7 +64,7 @@ impl Replay {
                 let recorded = self.clients.get(client).map_or(&[][..], Vec::as_slice);
                 Replayer::new(client, recorded, &operations, &verbs, seeds.client(client)).binding_back(own.as_ref())
             };
-            engines::served(orders, connection, *io, true, client, poll)
+            engines::run_server(orders, connection, *io, true, client, poll)
         })
     }
 
@@ -313,7 +313,7 @@ impl Transaction for Replayer<'_> {
     }
 
     /// Each client has its own queue, because only this client can continue its recorded connections.
-    fn line(&self) -> Option<usize> {
+    fn job_queue(&self) -> Option<usize> {
         Some(self.client)
     }
 

@@ -1,8 +1,8 @@
 use super::*;
 use crate::drive::Control;
-use crate::drive::crew::Orders;
 use crate::drive::plan::{Engine, Plan, Schedule, ScriptSource, Stop};
 use crate::drive::script::Clients;
+use crate::drive::threads::DriveContext;
 use crate::measure::directory::Answers;
 use crate::wire::ldap::ber::{self, tag};
 
@@ -55,9 +55,9 @@ fn run(text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
 /// user.
 fn run_as(own: Option<&OwnBind>, text: &str, answers: &[Vec<u8>]) -> (Vec<Step>, Tally) {
     let (plan, control, program) = (plan(), Control::new(), program(text));
-    let shares = crate::drive::crew::shares(1, 1);
-    let at_work = AtomicUsize::new(1);
-    let orders = Orders { plan: &plan, jobs: None, kinds: 1, shares, control: &control, at_work };
+    let client_ranges = crate::drive::threads::client_ranges(1, 1);
+    let active_clients = AtomicUsize::new(1);
+    let orders = DriveContext { plan: &plan, jobs: None, kinds: 1, client_ranges, control: &control, active_clients };
     let operations = Operations::of(&program, "").unwrap();
     let clients = Clients::new(&program, &orders);
     let random = Seeds::new(1, 1, true).client(0);

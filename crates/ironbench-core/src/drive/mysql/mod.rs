@@ -141,7 +141,7 @@ impl<'p> MysqlScript<'p> {
     /// Records the time of the last command, whose reply is complete.
     #[cold]
     fn time(&self, tally: &mut Tally) {
-        let command = self.script.command(self.script.at());
+        let command = self.script.command(self.script.command_index());
         tally.lap(command, clock::now() - self.sent, self.reply.has_error());
     }
 
@@ -155,7 +155,7 @@ impl<'p> MysqlScript<'p> {
 
     #[inline]
     fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
-        self.lifetime.used();
+        self.lifetime.count_use();
         Step::Ended(self.script.count_end(well, tally))
     }
 
@@ -163,7 +163,8 @@ impl<'p> MysqlScript<'p> {
     #[cold]
     fn fault(&mut self, cause: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let script = &self.script;
-        tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
+        tally
+            .failure(script.kind(), SCRIPT_ERROR, false, || script.script_error_message(script.command_index(), cause));
         self.roll_back(false, mailbox, tally)
     }
 
@@ -175,10 +176,10 @@ impl<'p> MysqlScript<'p> {
         }
         let class = error.number.to_string();
         let retryable = is_retryable(error) || self.script.retries_after(&class);
-        let at = self.script.at();
-        let repeat = retryable && self.script.repeat(tally);
+        let at = self.script.command_index();
+        let repeat = retryable && self.script.retry(tally);
         let script = &self.script;
-        let words = || script.words(at, &error.to_string());
+        let words = || script.error_message(at, &error.to_string());
         if repeat {
             tally.error(&class, words);
         } else {
@@ -298,8 +299,8 @@ impl Transaction for MysqlScript<'_> {
         }
     }
 
-    fn line(&self) -> Option<usize> {
-        self.script.line()
+    fn job_queue(&self) -> Option<usize> {
+        self.script.job_queue()
     }
 
     fn claim(&mut self, now: u64) -> Next {
@@ -321,7 +322,7 @@ impl Transaction for MysqlScript<'_> {
 
     /// Statements must be prepared again, because the session is new.
     fn reconnected(&mut self) {
-        self.lifetime.begins();
+        self.lifetime.restart();
         self.requests.forget_session();
         self.reply.forget_session();
     }

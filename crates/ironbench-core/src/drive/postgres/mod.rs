@@ -79,7 +79,7 @@ impl<'p> PostgresScript<'p> {
                 Action::Sql(sql) => {
                     self.requests.command(sql, &self.script.variables, &mut mailbox.outbox);
                     if self.pipeline {
-                        self.gathered.push(self.script.at());
+                        self.gathered.push(self.script.command_index());
                         continue;
                     }
                     self.requests.end_command(&mut mailbox.outbox);
@@ -112,7 +112,7 @@ impl<'p> PostgresScript<'p> {
     /// Records the time of the last command, whose reply is complete.
     #[cold]
     fn time(&self, tally: &mut Tally) {
-        let command = self.script.command(self.script.at());
+        let command = self.script.command(self.script.command_index());
         tally.lap(command, clock::now() - self.sent, self.reply.has_error());
     }
 
@@ -132,7 +132,7 @@ impl<'p> PostgresScript<'p> {
 
     #[inline]
     fn end(&mut self, well: bool, tally: &mut Tally) -> Step {
-        self.lifetime.used();
+        self.lifetime.count_use();
         Step::Ended(self.script.count_end(well, tally))
     }
 
@@ -140,7 +140,8 @@ impl<'p> PostgresScript<'p> {
     #[cold]
     fn fault(&mut self, cause: &str, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let script = &self.script;
-        tally.failure(script.kind(), SCRIPT_ERROR, false, || script.own_words(script.at(), cause));
+        tally
+            .failure(script.kind(), SCRIPT_ERROR, false, || script.script_error_message(script.command_index(), cause));
         if self.pipeline {
             // The commands accumulated in the pipeline were never sent, so they are dropped.
             self.pipeline = false;
@@ -157,14 +158,14 @@ impl<'p> PostgresScript<'p> {
     fn failed(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let (error, completed) = self.reply.take_error().expect("called when there is one");
         // In a pipeline, the failed command is the first one that was not completed.
-        let at = self.gathered.get(completed).copied().unwrap_or(self.script.at());
+        let at = self.gathered.get(completed).copied().unwrap_or(self.script.command_index());
         self.gathered.clear();
         let hint = if error.hint.is_empty() { String::new() } else { format!("; hint: {}", error.hint) };
         let class = error.sqlstate.as_str();
         let retryable = matches!(class, "40001" | "40P01") || self.script.retries_after(class);
-        let repeat = retryable && self.script.repeat(tally);
+        let repeat = retryable && self.script.retry(tally);
         let script = &self.script;
-        let words = || script.words(at, &format!("{error}{hint}"));
+        let words = || script.error_message(at, &format!("{error}{hint}"));
         if repeat {
             tally.error(&error.sqlstate, words);
         } else {
@@ -244,8 +245,8 @@ impl Transaction for PostgresScript<'_> {
         }
     }
 
-    fn line(&self) -> Option<usize> {
-        self.script.line()
+    fn job_queue(&self) -> Option<usize> {
+        self.script.job_queue()
     }
 
     fn claim(&mut self, now: u64) -> Next {
@@ -268,7 +269,7 @@ impl Transaction for PostgresScript<'_> {
 
     /// Statements must be prepared again, because the session is new.
     fn reconnected(&mut self) {
-        self.lifetime.begins();
+        self.lifetime.restart();
         self.requests.forget_session();
         self.reply = Reply::new();
     }

@@ -11,7 +11,7 @@ use crate::drive::jobs::{Jobs, Next, Role};
 use crate::drive::merge::merged;
 use crate::drive::plan::{Arrivals, Engine, Part, Plan, Schedule, Stop};
 use crate::drive::script::{Action, Clients};
-use crate::drive::{Control, crew::Orders, crew::shares, drive};
+use crate::drive::{Control, drive, threads::DriveContext, threads::client_ranges};
 use crate::measure::{Tally, clock};
 
 /// A source of jobs. Two of its clients alternate between the scripts `plain` and `asks`. 20 ms after each `asks`, a
@@ -68,7 +68,7 @@ struct Person<'a> {
 }
 
 impl Role for Person<'_> {
-    fn line(&self) -> Option<usize> {
+    fn job_queue(&self) -> Option<usize> {
         self.waits.then_some(0)
     }
 
@@ -173,13 +173,14 @@ fn clients_of_all_parts_have_places_of_their_own() {
         let echo = Echo::new(waiting);
         let part = Some(Part { number, of: 3, first_client: 2 * number, all_clients: 6 });
         let plan = Plan { part, ..echo_plan(1, Stop::Transactions(1)) };
-        let shares = shares(2 + waiting, 1);
-        let (control, at_work) = (Control::new(), AtomicUsize::new(2));
-        let orders = Orders { plan: &plan, jobs: Some(&echo), kinds: 1, shares, control: &control, at_work };
+        let client_ranges = client_ranges(2 + waiting, 1);
+        let (control, active_clients) = (Control::new(), AtomicUsize::new(2));
+        let context =
+            DriveContext { plan: &plan, jobs: Some(&echo), kinds: 1, client_ranges, control: &control, active_clients };
         let source = script("plain", "SELECT :client_id;\n", 1);
         let source = pgbench_script::Source { name: source.name, text: source.text, weight: 1 };
         let program = Program::compile(&[source], &[("number".to_owned(), String::new())]).unwrap();
-        let (clients, id) = (Clients::new(&program, &orders), program.symbols.get("client_id").unwrap());
+        let (clients, id) = (Clients::new(&program, &context), program.symbols.get("client_id").unwrap());
         (0..2 + waiting).map(|client| clients.client(client).variables.value(id).unwrap()).collect::<Vec<_>>()
     };
     let all = [places(0, 3), places(1, 2), places(2, 2)].map(|of_part| format!("{of_part:?}"));
@@ -195,9 +196,16 @@ fn an_attempt_that_is_repeated_has_the_inputs_of_the_first() {
     let program = Program::compile(&sources, &[("number".to_owned(), String::new())]).unwrap();
     let (echo, control) = (Echo::new(0), Control::new());
     let plan = Plan { max_tries: 3, ..echo_plan(1, Stop::Transactions(1)) };
-    let (jobs, at_work) = (Some(&echo as &dyn Jobs), AtomicUsize::new(2));
-    let orders = Orders { plan: &plan, jobs, kinds: 3, shares: shares(2, 1), control: &control, at_work };
-    let clients = Clients::new(&program, &orders);
+    let (jobs, active_clients) = (Some(&echo as &dyn Jobs), AtomicUsize::new(2));
+    let context = DriveContext {
+        plan: &plan,
+        jobs,
+        kinds: 3,
+        client_ranges: client_ranges(2, 1),
+        control: &control,
+        active_clients,
+    };
+    let clients = Clients::new(&program, &context);
     let (mut client, mut tally) = (clients.client(0), Tally::new(3));
     let slot = program.symbols.get("number").unwrap();
     for asked in [2, 1] {
@@ -206,9 +214,9 @@ fn an_attempt_that_is_repeated_has_the_inputs_of_the_first() {
             assert_eq!(client.kind() as i64 + 1, asked);
             assert!(matches!(client.advance(), Action::Sql(_)));
             assert_eq!(client.variables.value(slot).unwrap(), Value::Integer(asked + 1));
-            assert!(client.repeat(&mut tally));
+            assert!(client.retry(&mut tally));
         }
-        assert!(!client.repeat(&mut tally));
+        assert!(!client.retry(&mut tally));
         client.count_end(true, &mut tally);
     }
     assert_eq!((tally.kinds[0].rolled_back, tally.kinds[0].retries, tally.kinds[0].retried), (1, 2, 1));

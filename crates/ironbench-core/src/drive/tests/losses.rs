@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::{Orders, crew, plan, script};
+use super::{DriveContext, plan, script, threads};
 use crate::drive::event_loop::EventLoop;
 use crate::drive::kind::Kind;
 use crate::drive::null::NullScript;
@@ -66,15 +66,15 @@ impl Transport for Breaking {
 /// Runs a trial in which `left` limits the messages of a client's connection. Clients without an entry have no limit.
 fn run(plan: &Plan, service_ns: u64, left: &HashMap<usize, u64>, control: &Control) -> Outcome {
     let program = compile(plan, None).unwrap();
-    work(plan, control, plan.threads, &Kind::of_program(&program), |orders: &Orders| {
-        let clients = Clients::new(&program, orders);
+    work(plan, control, plan.threads, &Kind::of_program(&program), |context: &DriveContext| {
+        let clients = Clients::new(&program, context);
         let make = |_, share: std::ops::Range<usize>| {
             let left = share.clone().enumerate().filter_map(|(place, id)| Some((place, *left.get(&id)?))).collect();
             let null = Null::new(share.len(), service_ns);
             let scripts = share.map(|id| NullScript(clients.client(id))).collect();
             Ok(EventLoop::new(Breaking { null, left, broken: VecDeque::new() }, scripts))
         };
-        crew::run(orders, make, &mut || true)
+        threads::run(context, make, &mut || true)
     })
     .unwrap()
 }

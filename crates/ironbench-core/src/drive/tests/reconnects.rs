@@ -17,9 +17,16 @@ const LIFETIME: u64 = 2;
 
 fn with_client(text: &str, act: impl FnOnce(&Program, &Clients)) {
     let program = Program::compile(&[Source { name: "s".into(), text: text.into(), weight: 1 }], &[]).unwrap();
-    let (plan, control, at_work) = (plan(1, 1, Stop::Transactions(1)), Control::new(), AtomicUsize::new(1));
-    let orders = Orders { plan: &plan, jobs: None, kinds: 1, shares: shares(1, 1), control: &control, at_work };
-    act(&program, &Clients::new(&program, &orders));
+    let (plan, control, active_clients) = (plan(1, 1, Stop::Transactions(1)), Control::new(), AtomicUsize::new(1));
+    let context = DriveContext {
+        plan: &plan,
+        jobs: None,
+        kinds: 1,
+        client_ranges: client_ranges(1, 1),
+        control: &control,
+        active_clients,
+    };
+    act(&program, &Clients::new(&program, &context));
 }
 
 /// Runs three transactions. The client requests a reconnect after the second one. Returns the first byte that each
@@ -101,7 +108,7 @@ fn on_mysql_a_new_session_is_told_every_prepared_statement_anew() {
 #[test]
 fn a_connection_that_is_never_given_up_has_no_end() {
     let mut lifetime = Lifetime::new(0);
-    (0..1000).for_each(|_| lifetime.used());
+    (0..1000).for_each(|_| lifetime.count_use());
     assert!(!lifetime.is_over());
 }
 

@@ -1,11 +1,11 @@
 //! Tests of the transaction logs of whole trials.
 
 use super::{plan, run, script};
-use crate::drive::blocking::Patience;
+use crate::drive::blocking::GiveUpTimer;
 use crate::drive::plan::{Arrivals, Engine, Plan, Schedule, Stop, TransactionLogFile};
-use crate::drive::{Control, Outcome, called, drive};
+use crate::drive::{Control, Outcome, drive, drive_with};
 use crate::testing::Folder;
-use crate::wire::library::{Answer, Library, Parameter, Trouble};
+use crate::wire::library::{Answer, Library, Parameter, StatementError};
 use pgbench_script::Sql;
 
 /// Splits each line into its fields.
@@ -95,7 +95,7 @@ fn an_existing_file_is_refused_and_left_as_it_is() {
 struct Answering;
 
 impl Library for Answering {
-    fn run<'v>(&mut self, _: &Sql, _: impl Fn(usize) -> Parameter<'v>) -> Result<Answer, Trouble> {
+    fn run<'v>(&mut self, _: &Sql, _: impl Fn(usize) -> Parameter<'v>) -> Result<Answer, StatementError> {
         Ok(Answer::default())
     }
 
@@ -103,7 +103,7 @@ impl Library for Answering {
         false
     }
 
-    fn rollback(&mut self) -> Result<(), Trouble> {
+    fn rollback(&mut self) -> Result<(), StatementError> {
         Ok(())
     }
 }
@@ -114,7 +114,7 @@ fn clients_of_engines_that_block_log_too() {
     let scripts = vec![script("good", "SELECT 1;\n", 1), script("bad", super::FAILING, 1)];
     let blocking = Plan { engine, scripts, ..plan(3, 3, Stop::Transactions(100)) };
     let drive = |plan: &Plan| {
-        called(plan, None, &Control::new(), |_: &_, _| Ok(Answering), Patience::default(), &mut || true).unwrap()
+        drive_with(plan, None, &Control::new(), |_: &_, _| Ok(Answering), GiveUpTimer::default(), &mut || true).unwrap()
     };
     let (outcome, text) = with_log(1.0, blocking, drive);
     let lines = lines(&text);

@@ -5,7 +5,7 @@ use crate::measure::Histogram;
 use crate::measure::buckets::Buckets;
 
 #[derive(Default)]
-pub(super) struct Edges {
+pub(super) struct WindowEdges {
     /// For closed loops: service times of transactions that started before the window and ended inside it. Response
     /// times do not include these transactions.
     pub carried: Vec<Buckets>,
@@ -19,7 +19,7 @@ pub(super) struct Edges {
     pub longest_wait_ns: u64,
 }
 
-impl Edges {
+impl WindowEdges {
     pub fn new(kinds: usize) -> Self {
         let buckets = || (0..kinds).map(|_| Buckets::default()).collect();
         Self { carried: buckets(), drained: buckets(), ..Self::default() }
@@ -44,7 +44,7 @@ impl Recorder<'_> {
     /// Records jobs that were due inside the window but did not start. The due times of these jobs are unknown. Each
     /// job is therefore recorded with the length of the window, which makes it one of the slowest. Called after the
     /// window has closed.
-    pub fn never_begun(&mut self, count: u64) {
+    pub fn never_started(&mut self, count: u64) {
         if self.due_from > 0 {
             self.edges.censored.record_n(self.window.end - self.window.start, count);
         }

@@ -5,14 +5,14 @@ use crate::measure::buckets::Buckets;
 
 /// Measurements of the drive loop's rounds. A round is the time that the loop works between two waits for the engine.
 #[derive(Default, Clone)]
-pub(super) struct Rounds {
+pub(super) struct LoopRounds {
     pub delay: Buckets,
     pub replies: Buckets,
     /// Total time that replies waited for the loop. The wait of a reply is estimated as half the duration of its round.
     pub waited_ns: u64,
 }
 
-impl Rounds {
+impl LoopRounds {
     pub fn copy(&mut self, other: &Self) {
         self.delay.copy(&other.delay);
         self.replies.copy(&other.replies);

@@ -14,13 +14,13 @@ fn run_of(window: Window, all: &[(u64, u64)], close: Option<u64>) -> (Recording,
     let mut recorder = Recorder::new(0, 1, window, true, sender, &live);
     for &(end, took) in all {
         if end >= recorder.boundary() {
-            recorder.cross(end);
+            recorder.pass_time(end);
         }
         recorder.complete(0, end.saturating_sub(took + 50), end.saturating_sub(took), end);
     }
     match close {
         Some(instant) => assert!(recorder.close(instant)),
-        None => recorder.cross(window.end),
+        None => recorder.pass_time(window.end),
     }
     (recorder.finish(), receiver.try_iter().collect())
 }
@@ -83,18 +83,18 @@ proptest! {
         let (mut now, mut before, mut left) = (1000, 0, all.as_slice());
         let (mut turned, mut forgotten) = (0, 0);
         for &(width, gap, forget) in &slices {
-            recorder.cross(now);
+            recorder.pass_time(now);
             recorder.turn(now, now + width);
             if forget {
                 for at in [now, now + width / 2, now + width - 1] {
                     if at >= recorder.boundary() {
-                        recorder.cross(at);
+                        recorder.pass_time(at);
                     }
                     recorder.complete(0, at.saturating_sub(900), at, at);
                 }
-                recorder.cross(now + width);
-                prop_assert_eq!(recorder.turned().0.transactions, 3);
-                recorder.forget();
+                recorder.pass_time(now + width);
+                prop_assert_eq!(recorder.end_turn().0.transactions, 3);
+                recorder.discard_turn();
                 forgotten += 3;
                 now += width + gap;
                 continue;
@@ -103,14 +103,14 @@ proptest! {
             for (end, took) in &left[..here] {
                 let at = now + end - before;
                 if at >= recorder.boundary() {
-                    recorder.cross(at);
+                    recorder.pass_time(at);
                 }
                 recorder.complete(0, at.saturating_sub(took + 50), at - took, at);
             }
-            recorder.cross(now + width);
+            recorder.pass_time(now + width);
             prop_assert!(recorder.is_resting());
             recorder.complete(0, now + width, now + width, now + width); // while its clients start to rest
-            turned += recorder.turned().0.transactions;
+            turned += recorder.end_turn().0.transactions;
             (before, left, now) = (before + width, &left[here..], now + width + gap);
         }
         prop_assert!(recorder.close(now + 7));
@@ -142,10 +142,10 @@ fn response_times_of_a_closed_loop_cover_what_began_in_the_window_and_service_ti
     let live = Live::default();
     let window = Window { start: 1000, end: 2000 };
     let mut recorder = Recorder::new(0, 1, window, false, sender, &live);
-    recorder.cross(1000);
+    recorder.pass_time(1000);
     recorder.complete(0, 700, 700, 1100);
     recorder.complete(0, 1100, 1100, 1150);
-    recorder.cross(2000);
+    recorder.pass_time(2000);
     recorder.in_flight(1900, 1900);
     recorder.in_flight(1200, 1200);
     recorder.in_flight(600, 600);
@@ -183,7 +183,7 @@ proptest! {
                 let begun = now;
                 now += length;
                 if now >= recorder.boundary() {
-                    recorder.cross(now);
+                    recorder.pass_time(now);
                 }
                 let inside = begun >= from && begun < until;
                 busy += if inside { length } else { 0 };
@@ -193,13 +193,13 @@ proptest! {
                     all += 1;
                 } else {
                     recorder.tally.kinds[0].failed += 1;
-                    recorder.gave_up(0, begun, now);
+                    recorder.fail(0, begun, now);
                     here.1 += u64::from(inside);
                 }
             }
             now = now.max(until);
-            recorder.cross(now);
-            let (counts, _) = recorder.turned();
+            recorder.pass_time(now);
+            let (counts, _) = recorder.end_turn();
             prop_assert_eq!((counts.transactions, counts.failed), here);
             (well, failed) = (well + here.0, failed + here.1);
         }

@@ -12,15 +12,15 @@
 //! their starts is the expected number of transactions times their mean duration. This holds for any distribution of
 //! durations. It also holds wherever clients are in their transactions when a slice starts.
 
-use super::{NOTHING, Phase, Recorder, Rounds, Slice, Window};
+use super::{EMPTY_WINDOW, LoopRounds, Phase, Recorder, Slice, Window};
 use crate::measure::Tally;
 use crate::measure::buckets::Buckets;
 use crate::measure::clock::NEVER;
-use crate::measure::cpu::Cpu;
+use crate::measure::cpu::CpuTime;
 use crate::measure::tally::Counts;
 
 /// State of the window in a trial that is driven in turns. Without turns, the window is never suspended.
-pub(super) struct Turns {
+pub(super) struct TurnState {
     /// Start of the window, or of its current slice.
     pub opened: u64,
     /// End of the current slice.
@@ -37,32 +37,32 @@ pub(super) struct Turns {
     /// Time that clients spent on measured transactions and on the think time after them.
     pub busy_ns: u64,
     /// Transactions that ended since the start of the slice although they had started before it.
-    left_out: Vec<Counts>,
-    before: Before,
+    excluded: Vec<Counts>,
+    before: Snapshot,
 }
 
 /// The measurements before the last turn.
 #[derive(Default)]
-struct Before {
+struct Snapshot {
     response: Vec<Buckets>,
     service: Vec<Buckets>,
     second: Buckets,
     second_failed: u64,
     lateness: Buckets,
     lag: Buckets,
-    rounds: Rounds,
+    rounds: LoopRounds,
     answers: Option<Vec<Buckets>>,
     buckets: usize,
     sent: usize,
     carried_ns: u64,
     busy_ns: u64,
-    cpu: Cpu,
+    cpu: CpuTime,
     /// Counts at the start of the slice.
     tally: Tally,
     counted: Counts,
 }
 
-impl Turns {
+impl TurnState {
     pub fn none(kinds: usize) -> Self {
         Self {
             opened: 0,
@@ -74,8 +74,8 @@ impl Turns {
             counting: false,
             took_place: false,
             busy_ns: 0,
-            left_out: vec![Counts::default(); kinds],
-            before: Before { tally: Tally::new(kinds), ..Before::default() },
+            excluded: vec![Counts::default(); kinds],
+            before: Snapshot { tally: Tally::new(kinds), ..Snapshot::default() },
         }
     }
 
@@ -89,8 +89,8 @@ impl Turns {
 impl Recorder<'_> {
     /// Sets the window of the next turn. The previous turn can no longer be discarded.
     pub fn turn(&mut self, from: u64, until: u64) {
-        self.hand_over();
-        self.remember();
+        self.send_seconds();
+        self.save();
         if self.phase == Phase::WarmUp {
             (self.window.start, self.turns.rest) = (from, until);
         } else {
@@ -100,11 +100,11 @@ impl Recorder<'_> {
     }
 
     /// Ends a turn, when all clients rest. Returns what the turn measured and the time that clients spent on it.
-    pub fn turned(&mut self) -> (Counts, u64) {
-        self.settle();
-        let left_out = self.turns.left_out.iter().fold(Counts::default(), |sum, kind| sum.plus(*kind));
+    pub fn end_turn(&mut self) -> (Counts, u64) {
+        self.stop_counting();
+        let excluded = self.turns.excluded.iter().fold(Counts::default(), |sum, kind| sum.plus(*kind));
         let ended = self.turns.tally_at_rest.total().since(self.turns.before.tally.total());
-        (ended.since(left_out), self.turns.busy_ns - self.turns.before.busy_ns)
+        (ended.since(excluded), self.turns.busy_ns - self.turns.before.busy_ns)
     }
 
     /// Whether a transaction that started at `begun` is measured in the current slice. Returns false if all clients of
@@ -115,38 +115,38 @@ impl Recorder<'_> {
 
     /// Adds the time between a measured transaction and the client's next one. Timers may be late, so this time can be
     /// longer than the declared think time.
-    pub fn paused(&mut self, ns: u64) {
+    pub fn add_think_time(&mut self, ns: u64) {
         self.turns.busy_ns += ns;
     }
 
     /// Ends measuring until the next slice.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn stop_counting(&mut self) {
         if !self.turns.counting {
             return;
         }
         self.turns.counting = false;
-        self.begins = NOTHING;
-        self.turns.answers = self.tally.set_answers_aside();
+        self.begins = EMPTY_WINDOW;
+        self.turns.answers = self.tally.pause_reply_times();
         self.turns.tally_at_rest = self.tally.clone();
     }
 
     /// Starts a slice. From now on, only transactions that start in this slice are measured.
-    pub(super) fn count_by_begin(&mut self) {
+    pub(super) fn start_slice(&mut self) {
         (self.turns.counting, self.turns.took_place) = (true, true);
         self.begins = Window { start: self.turns.opened, end: self.turns.rest };
     }
 
     /// Excludes a transaction from the measured counts. The tally has counted it, but it did not start in the slice.
     #[cold]
-    pub(super) fn leave_out(&mut self, kind: usize, well: bool) {
+    pub(super) fn exclude(&mut self, kind: usize, well: bool) {
         let one = Counts { transactions: u64::from(well), failed: u64::from(!well), ..Counts::default() };
-        self.turns.left_out[kind] = self.turns.left_out[kind].plus(one);
+        self.turns.excluded[kind] = self.turns.excluded[kind].plus(one);
         self.counted = self.counted.plus(one);
     }
 
     /// Discards what was measured in the last turn, and the time of that turn. The turn's transactions then count like
     /// warm-up transactions. Called while the window is suspended.
-    pub fn forget(&mut self) {
+    pub fn discard_turn(&mut self) {
         if self.phase != Phase::Resting {
             return;
         }
@@ -162,14 +162,14 @@ impl Recorder<'_> {
         (self.sent, self.carried_ns, self.cpu, self.counted) =
             (before.sent, before.carried_ns, before.cpu, before.counted);
         self.turns.busy_ns = before.busy_ns;
-        self.turns.left_out.fill(Counts::default());
+        self.turns.excluded.fill(Counts::default());
         self.turns.answers = before.answers.clone().or_else(|| Some(Vec::new()));
         self.turns.tally_at_rest = before.tally.clone();
         self.turns.rest = self.turns.opened;
         self.turns.pending.clear();
     }
 
-    fn remember(&mut self) {
+    fn save(&mut self) {
         let before = &mut self.turns.before;
         copy_all(&mut before.response, &self.response);
         copy_all(&mut before.service, &self.service);
@@ -185,41 +185,41 @@ impl Recorder<'_> {
     }
 
     /// Ends the slice. Transactions that started in it may still be unfinished.
-    pub(super) fn rest(&mut self) {
+    pub(super) fn end_slice(&mut self) {
         self.phase = Phase::Resting;
-        self.cpu = self.cpu.plus(Cpu::of_thread().since(self.cpu_at_start));
+        self.cpu = self.cpu.plus(CpuTime::of_thread().since(self.cpu_at_start));
         self.turns.next = Window { start: NEVER, end: NEVER };
         self.boundary = NEVER;
     }
 
     /// Continues the window at the start of the next turn, as if no time had passed since the end of the last slice.
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn resume_window(&mut self) {
         self.phase = Phase::Open;
-        self.skip_rest();
+        self.subtract_rest();
         let Window { start, end } = self.turns.next;
         let rested = start - self.turns.rest;
         self.window.start += rested;
         self.window.end = self.window.end.saturating_add(rested);
         (self.turns.opened, self.turns.rest) = (start, end);
         self.turns.mark_tally(&self.tally, self.counted);
-        self.tally.keep_answers_again(self.turns.answers.take());
-        self.count_by_begin();
-        self.cpu_at_start = Cpu::of_thread();
+        self.tally.resume_reply_times(self.turns.answers.take());
+        self.start_slice();
+        self.cpu_at_start = CpuTime::of_thread();
         self.boundary = self.next_boundary();
     }
 
     /// Excludes the transactions that ended after the last slice from the measured counts.
-    pub(super) fn skip_rest(&mut self) {
+    pub(super) fn subtract_rest(&mut self) {
         let meanwhile = self.tally.since(&self.turns.tally_at_rest);
         self.counted = self.counted.plus(meanwhile.total());
         self.at_start.merge(&meanwhile);
-        self.subtract_left_out();
+        self.subtract_excluded();
     }
 
     /// Excludes the transactions that did not start in the slice from the measured counts.
-    pub(super) fn subtract_left_out(&mut self) {
-        for (kind, left_out) in self.at_start.kinds.iter_mut().zip(&mut self.turns.left_out) {
-            *kind = kind.plus(std::mem::take(left_out));
+    pub(super) fn subtract_excluded(&mut self) {
+        for (kind, excluded) in self.at_start.kinds.iter_mut().zip(&mut self.turns.excluded) {
+            *kind = kind.plus(std::mem::take(excluded));
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// Maximum number of SCRAM iterations. More would take longer than a second, so a server could keep the client busy
 /// with them. OWASP's Password Storage Cheat Sheet recommends 600,000.
-const MOST_ROUNDS: u32 = 1_000_000;
+const MAX_ROUNDS: u32 = 1_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mechanism {
@@ -223,7 +223,7 @@ impl<'a> Scram<'a> {
         let field = |name: &str| challenge.split(',').find_map(|field| field.strip_prefix(name));
         let nonce = field("r=").filter(|nonce| nonce.starts_with(self.nonce)).ok_or(Malformed::Nonsense)?;
         let salt = field("s=").and_then(|text| BASE64.decode(text).ok()).ok_or(Malformed::Nonsense)?;
-        let rounds = field("i=").and_then(|text| text.parse().ok()).filter(|rounds| *rounds <= MOST_ROUNDS);
+        let rounds = field("i=").and_then(|text| text.parse().ok()).filter(|rounds| *rounds <= MAX_ROUNDS);
         let rounds = rounds.and_then(NonZeroU32::new).ok_or(Malformed::Nonsense)?;
         let mut salted = [0; digest::SHA256_OUTPUT_LEN];
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, &salt, self.password, &mut salted);

@@ -11,14 +11,14 @@ pub mod tag {
 }
 
 /// Maximum length of an accepted message. Memory is allocated only as bytes arrive.
-pub const MOST: usize = 1 << 26;
+pub const MAX_MESSAGE: usize = 1 << 26;
 
 /// A reason why a message is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent data that is not an LDAP message")]
     Nonsense,
-    #[error("the server announced a message of more than {MOST} bytes")]
+    #[error("the server announced a message of more than {MAX_MESSAGE} bytes")]
     TooLong,
 }
 
@@ -95,7 +95,7 @@ pub fn head(bytes: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
     let Some(bytes) = bytes.get(2..2 + count) else { return Ok(None) };
     let length = bytes.iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte));
     match usize::try_from(length) {
-        Ok(length) if length <= MOST => Ok(Some((2 + count, length))),
+        Ok(length) if length <= MAX_MESSAGE => Ok(Some((2 + count, length))),
         _ => Err(Malformed::TooLong),
     }
 }

@@ -15,7 +15,7 @@ use crate::wire::{
     fault,
     protocol::{Codes, Names, ServerProtocol, Target, TlsAnswer},
     security::Security,
-    tls::{Wanted, Words},
+    tls::{SettingNames, TlsSettings},
 };
 use crate::{Kind, Result};
 
@@ -59,9 +59,9 @@ impl ServerProtocol for Ldap {
             Some(path) => Address::Unix(PathBuf::from(path)),
             None => Address::Tcp { host: host.clone(), port: *port },
         };
-        let words = Words { mode: "tls", roots: "tls_ca" };
+        let names = SettingNames { mode: "tls", roots: "tls_ca" };
         let roots = settings.tls_ca.as_deref();
-        let tls = Wanted { mode: &settings.tls, host, roots, identity: None, sni: true, words };
+        let tls = TlsSettings { mode: &settings.tls, host, roots, identity: None, sni: true, names };
         Target { address, tls, relay: settings.relay.as_ref(), timeout_s: settings.connect_timeout_s }
     }
 

@@ -5,7 +5,7 @@ use super::text::{Part, literal, words};
 use super::writer::Writer;
 
 /// Maximum nesting depth of filters.
-const DEEPEST: usize = 20;
+const MAX_DEPTH: usize = 20;
 
 /// Tags of filters (RFC 4511, 4.5.1).
 mod kind {
@@ -36,8 +36,8 @@ pub fn write(filter: &[Part], out: &mut Writer) -> Result<(), String> {
 }
 
 fn one(rest: &mut &[Part], out: &mut Writer, depth: usize) -> Result<(), String> {
-    if depth > DEEPEST {
-        return Err(format!("the filter is nested more than {DEEPEST} levels deep"));
+    if depth > MAX_DEPTH {
+        return Err(format!("the filter is nested more than {MAX_DEPTH} levels deep"));
     }
     expect(rest, b'(')?;
     let several = match rest.first() {

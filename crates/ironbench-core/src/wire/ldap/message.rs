@@ -1,7 +1,7 @@
 //! Messages of LDAP (RFC 4511, 4.1.1): cut out of a stream, and parsed.
 
 use super::ber::{self, Malformed, Reader, tag};
-use crate::wire::words::said;
+use crate::wire::display::said;
 
 /// Tags of the operations.
 pub mod op {
@@ -120,14 +120,14 @@ pub fn sasl_credentials(body: &[u8]) -> Result<Vec<u8>, Malformed> {
 }
 
 /// Maximum number of a referral's addresses in an error message.
-const MOST_URLS: usize = 10;
+const MAX_URLS: usize = 10;
 
 /// Returns the addresses in a referral or a reference.
 pub fn urls(body: &[u8]) -> String {
     let mut reader = Reader(body);
     let mut found = Vec::new();
     while let Ok((_, url)) = reader.element()
-        && found.len() < MOST_URLS
+        && found.len() < MAX_URLS
     {
         found.push(said(url));
     }

@@ -12,10 +12,10 @@ use super::{
     operation::{Operation, Verb},
 };
 use crate::wire::{
+    display::shortened,
     protocol::{Codes, ServerProtocol},
     rows::{Pushed, Rows, too_much},
     session::{Outcome, Session, SessionProtocol},
-    words::shortened,
 };
 use crate::{Error, Result};
 

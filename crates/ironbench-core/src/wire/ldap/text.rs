@@ -3,7 +3,7 @@
 use pgbench_script::{Piece as Text, Slot};
 
 /// Maximum number of random letters in one place.
-const MOST_LETTERS: usize = 1 << 20;
+const MAX_LETTERS: usize = 1 << 20;
 
 /// A part of a text: a byte, a variable, or random letters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,8 +106,8 @@ fn letters(bytes: &[u8]) -> Result<Option<(Part, usize)>, String> {
     let count = &rest[end + 2..];
     let Some(close) = count.iter().position(|byte| *byte == b'}') else { return Ok(None) };
     let text = String::from_utf8_lossy(&count[..close]);
-    let count = text.parse().ok().filter(|count| (1..=MOST_LETTERS).contains(count));
-    let count = count.ok_or_else(|| format!("{{{text}}} is not a number of letters from 1 to {MOST_LETTERS}"))?;
+    let count = text.parse().ok().filter(|count| (1..=MAX_LETTERS).contains(count));
+    let count = count.ok_or_else(|| format!("{{{text}}} is not a number of letters from 1 to {MAX_LETTERS}"))?;
     Ok(Some((Part::Letters { of, count }, 1 + end + 2 + close + 1)))
 }
 

@@ -6,7 +6,7 @@ use super::ber;
 use super::text::{Part, plain};
 
 /// Maximum nesting depth of elements.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A piece of an encoded request.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ impl Writer {
     }
 
     pub fn octets(&mut self, tag: u8, value: &[Part]) -> Result<(), String> {
-        if self.depth >= DEEPEST {
+        if self.depth >= MAX_DEPTH {
             return Err("the nesting is too deep".to_owned());
         }
         if let Some(plain) = plain(value) {
@@ -127,7 +127,7 @@ pub fn write(
     variable: impl Fn(Slot, &mut Vec<u8>) -> bool,
     mut letters: impl FnMut(&[u8], usize, &mut Vec<u8>),
 ) -> Result<(), Slot> {
-    let (mut starts, mut depth) = ([0; DEEPEST], 0);
+    let (mut starts, mut depth) = ([0; MAX_DEPTH], 0);
     for piece in pieces {
         match piece {
             Piece::Bytes(bytes) => out.extend_from_slice(bytes),

@@ -1,11 +1,11 @@
 //! Authentication: `mysql_native_password`, `caching_sha2_password`, `client_ed25519`.
 
 use super::connect::{Fault, Mysql};
-use super::proof;
+use super::password_proof;
 use super::protocol::Malformed;
 use super::protocol::backend::{Reader, head, server_error};
 use crate::Error;
-use crate::wire::{channel::Channel, security::Security, words::said};
+use crate::wire::{channel::Channel, display::said, security::Security};
 
 /// An authentication method based on a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,15 +44,15 @@ impl Method {
         Ok(match self {
             Self::CachingSha2 if password.is_empty() => vec![0],
             Self::Native if password.is_empty() => Vec::new(),
-            Self::Native => proof::mysql_native_password(password, nonce),
-            Self::CachingSha2 => proof::caching_sha2_password(password, nonce),
-            Self::Ed25519 => proof::client_ed25519(password, nonce),
+            Self::Native => password_proof::mysql_native_password(password, nonce),
+            Self::CachingSha2 => password_proof::caching_sha2_password(password, nonce),
+            Self::Ed25519 => password_proof::client_ed25519(password, nonce),
         })
     }
 }
 
 /// Maximum number of methods that a server may request in sequence. An account of MariaDB may have several methods.
-const MOST_METHODS: usize = 8;
+const MAX_METHODS: usize = 8;
 
 /// Completes the authentication. The proof by `method` must have been sent. The password itself is sent only if the
 /// channel has at least the security `least`.
@@ -73,7 +73,7 @@ pub(super) fn authenticate(
                 let mut rest = Reader(&body[1..]);
                 let name = rest.text()?;
                 methods += 1;
-                if methods > MOST_METHODS {
+                if methods > MAX_METHODS {
                     return Err(Malformed::Nonsense.into());
                 }
                 method = Method::of(name).ok_or_else(|| unsupported(&said(name)))?;
@@ -125,7 +125,7 @@ mod tests {
     fn a_server_that_keeps_asking_for_other_methods_is_left() {
         let (client, mut server) = UnixStream::pair().unwrap();
         let mut wishes = Vec::new();
-        for number in 0..2 * MOST_METHODS as u8 {
+        for number in 0..2 * MAX_METHODS as u8 {
             let body = [b"\xfemysql_native_password\0", &[number; 20][..], b"\0"].concat();
             wishes.extend_from_slice(&[&[body.len() as u8, 0, 0, 2 * number], &body[..]].concat());
         }
@@ -136,7 +136,7 @@ mod tests {
         drop(channel);
         let mut sent = Vec::new();
         let _ = server.read_to_end(&mut sent);
-        assert_eq!(sent.len(), (MOST_METHODS - 1) * (4 + 20));
+        assert_eq!(sent.len(), (MAX_METHODS - 1) * (4 + 20));
     }
 
     /// Runs the authentication at a server that asks for the password itself. Returns whether it succeeded, and what

@@ -8,7 +8,7 @@ use super::{
         Framer, Malformed, Rows,
         backend::{Done, Greeting, ServerError, head, server_error},
         capability as can,
-        frontend::{self, Introduction},
+        frontend::{self, HandshakeResponse},
         is_unasked_allowed,
     },
 };
@@ -21,7 +21,7 @@ use crate::wire::{
     pipe::Pipe,
     protocol::{Codes, Names, ServerProtocol, Target, TlsAnswer},
     security::Security,
-    tls::{Wanted, Words},
+    tls::{SettingNames, TlsSettings},
 };
 use crate::{Error, Kind, Result};
 
@@ -103,9 +103,9 @@ impl ServerProtocol for Mysql {
             Some(path) => Address::Unix(PathBuf::from(path)),
             None => Address::Tcp { host: host.clone(), port: *port },
         };
-        let words = Words { mode: "tls", roots: "tls_ca" };
+        let names = SettingNames { mode: "tls", roots: "tls_ca" };
         let roots = settings.tls_ca.as_deref();
-        let tls = Wanted { mode: &settings.tls, host, roots, identity: None, sni: true, words };
+        let tls = TlsSettings { mode: &settings.tls, host, roots, identity: None, sni: true, names };
         Target { address, tls, relay: settings.relay.as_ref(), timeout_s: settings.connect_timeout_s }
     }
 
@@ -173,9 +173,10 @@ impl ServerProtocol for Mysql {
         // the user's method.
         let method = Method::of(greeting.plugin.as_bytes()).unwrap_or(Method::Native);
         let proof = method.proof(password, &greeting.nonce)?;
-        let introduction = Introduction { capabilities, user, database, plugin: method.name(), proof: &proof, program };
+        let handshake_response =
+            HandshakeResponse { capabilities, user, database, plugin: method.name(), proof: &proof, program };
         let sequence = channel.counter;
-        frontend::introduction(&mut channel.output, sequence, &introduction);
+        frontend::handshake_response(&mut channel.output, sequence, &handshake_response);
         channel.flush()?;
         auth::authenticate(channel, method, password, security, Security::least(connector.mode))?;
         for sql in init {

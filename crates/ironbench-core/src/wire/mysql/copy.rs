@@ -4,8 +4,8 @@ use super::{
     connect::{Fault, Mysql},
     protocol::{Malformed, backend::Answer, framing::HEAD, frontend},
 };
+use crate::wire::display::subject;
 use crate::wire::session::{Outcome, Session, SessionProtocol};
-use crate::wire::words::subject;
 use crate::{Error, Result};
 
 /// Approximate size of the packets. With larger packets, the data no longer fit into the second-level cache. With

@@ -10,9 +10,9 @@ use super::{
     },
 };
 use crate::wire::{
+    display::subject,
     rows::{Pushed, too_much},
     session::{Outcome, SEE_LOG, Session, SessionProtocol},
-    words::subject,
 };
 use crate::{Error, Result};
 

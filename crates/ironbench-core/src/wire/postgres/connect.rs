@@ -18,12 +18,12 @@ use crate::wire::{
     fault,
     protocol::{Codes, Names, ServerProtocol, Target, TlsAnswer},
     security::Security,
-    tls::{self, Mode, Wanted, Words},
+    tls::{self, Mode, SettingNames, TlsSettings},
 };
 use crate::{Error, Kind, Result};
 
 /// Maximum number of session parameters that are kept. PostgreSQL 18 reports 15.
-const MOST_PARAMETERS: usize = 1000;
+const MAX_PARAMETERS: usize = 1000;
 
 /// PostgreSQL's frontend/backend protocol.
 #[derive(Debug, Clone, Copy)]
@@ -92,13 +92,13 @@ impl ServerProtocol for Postgres {
         } else {
             Address::Tcp { host: hostaddr.as_ref().unwrap_or(host).clone(), port: *port }
         };
-        let tls = Wanted {
+        let tls = TlsSettings {
             mode: &settings.sslmode,
             host,
             roots: settings.sslrootcert.as_deref(),
             identity: settings.sslcert.as_deref().zip(settings.sslkey.as_deref()),
             sni: settings.sslsni,
-            words: Words { mode: "sslmode", roots: "sslrootcert" },
+            names: SettingNames { mode: "sslmode", roots: "sslrootcert" },
         };
         Target { address, tls, relay: settings.relay.as_ref(), timeout_s: settings.connect_timeout_s }
     }
@@ -233,7 +233,7 @@ impl PostgresState {
     /// Stores the parameter in the body of a ParameterStatus message.
     pub(super) fn keep_parameter(&mut self, body: &[u8]) -> std::result::Result<(), Malformed> {
         let (name, value) = parameter_status(body)?;
-        if self.parameters.contains_key(name) || self.parameters.len() < MOST_PARAMETERS {
+        if self.parameters.contains_key(name) || self.parameters.len() < MAX_PARAMETERS {
             self.parameters.insert(name.to_owned(), value.to_owned());
         }
         Ok(())

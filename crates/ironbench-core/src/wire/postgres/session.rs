@@ -11,10 +11,10 @@ use super::{
 };
 use crate::wire::{
     channel::Channel,
+    display::{shortened, subject},
     fault::Broken,
     rows::{Pushed, too_much},
     session::{Outcome, Session, SessionProtocol},
-    words::{shortened, subject},
 };
 use crate::{Error, Result};
 

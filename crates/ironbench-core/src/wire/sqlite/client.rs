@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection, OpenFlags, Statement};
 
-use super::patience::Patience;
+use super::busy_handler::BusyHandler;
 use super::session::{self, connect, text};
 use crate::Result;
-use crate::wire::library::{Answer, Library, Parameter, Trouble};
+use crate::wire::library::{Answer, Library, Parameter, StatementError};
 use pgbench_script::{Gather, Sql};
 
 /// A client of a trial. The client's statements borrow the connection, so they must be dropped first. This is the case
@@ -25,19 +25,19 @@ pub struct Client {
 struct Prepared {
     statement: Statement<'static>,
     /// The index of each parameter of the statement among the parameters of the SQL command.
-    places: Vec<usize>,
+    parameter_indexes: Vec<usize>,
 }
 
 /// A connection at a fixed address. Statements can therefore point to it while the client moves.
 struct Shared {
     connection: *mut Connection,
-    patience: *mut Patience,
+    busy_handler: *mut BusyHandler,
 }
 
 impl Shared {
     fn new(connection: Connection, give_up: Arc<AtomicBool>) -> rusqlite::Result<Self> {
-        let patience = Patience::install(&connection, give_up)?;
-        Ok(Self { connection: Box::into_raw(Box::new(connection)), patience })
+        let busy_handler = BusyHandler::install(&connection, give_up)?;
+        Ok(Self { connection: Box::into_raw(Box::new(connection)), busy_handler })
     }
 
     /// Returns a reference with an unlimited lifetime.
@@ -60,7 +60,7 @@ impl Drop for Shared {
         // SAFETY: Box::into_raw created the pointer. `Client` has dropped all statements before (order of its fields).
         drop(unsafe { Box::from_raw(self.connection) });
         // SAFETY: Box::into_raw created the pointer, and the connection that called the handler is closed.
-        drop(unsafe { Box::from_raw(self.patience) });
+        drop(unsafe { Box::from_raw(self.busy_handler) });
     }
 }
 
@@ -88,16 +88,16 @@ impl Client {
         sql: &Sql,
         value: &impl Fn(usize) -> Parameter<'v>,
         answer: &mut Answer,
-    ) -> std::result::Result<Vec<Prepared>, Trouble> {
+    ) -> std::result::Result<Vec<Prepared>, StatementError> {
         // SAFETY: the statements move into `self.statements` or are dropped here. In both cases, they are dropped
         // before the connection.
         let connection = unsafe { self.connection.forever() };
         let mut batch = Batch::new(connection, &sql.text);
         let mut prepared = Vec::new();
-        while let Some(statement) = batch.next().map_err(|error| Trouble::of(&error))? {
-            let places = places(&statement, sql.parameters.len())?;
-            let mut one = Prepared { statement, places };
-            one.run(value, &sql.gather, answer).map_err(|error| Trouble::of(&error))?;
+        while let Some(statement) = batch.next().map_err(|error| StatementError::of(&error))? {
+            let parameter_indexes = parameter_indexes(&statement, sql.parameters.len())?;
+            let mut one = Prepared { statement, parameter_indexes };
+            one.run(value, &sql.gather, answer).map_err(|error| StatementError::of(&error))?;
             prepared.push(one);
         }
         Ok(prepared)
@@ -105,19 +105,23 @@ impl Client {
 }
 
 impl Library for Client {
-    fn run<'v>(&mut self, sql: &Sql, value: impl Fn(usize) -> Parameter<'v>) -> std::result::Result<Answer, Trouble> {
+    fn run<'v>(
+        &mut self,
+        sql: &Sql,
+        value: impl Fn(usize) -> Parameter<'v>,
+    ) -> std::result::Result<Answer, StatementError> {
         let mut answer = Answer::default();
         let mut prepared = std::mem::take(&mut self.statements[sql.id]);
         let outcome = if prepared.is_empty() {
             self.prepare_and_run(sql, &value, &mut answer).map(|made| prepared = made)
         } else {
             let outcome = prepared.iter_mut().try_for_each(|one| one.run(&value, &sql.gather, &mut answer));
-            outcome.map_err(|error| Trouble::of(&error))
+            outcome.map_err(|error| StatementError::of(&error))
         };
         self.statements[sql.id] = prepared;
         match outcome {
             Ok(()) => Ok(answer),
-            Err(trouble) if self.give_up.load(Ordering::Relaxed) => Err(trouble.given_up()),
+            Err(trouble) if self.give_up.load(Ordering::Relaxed) => Err(trouble.interrupted()),
             Err(trouble) => Err(trouble),
         }
     }
@@ -126,8 +130,8 @@ impl Library for Client {
         !self.connection.get().is_autocommit()
     }
 
-    fn rollback(&mut self) -> std::result::Result<(), Trouble> {
-        self.connection.get().execute_batch("ROLLBACK").map_err(|error| Trouble::of(&error))
+    fn rollback(&mut self) -> std::result::Result<(), StatementError> {
+        self.connection.get().execute_batch("ROLLBACK").map_err(|error| StatementError::of(&error))
     }
 }
 
@@ -138,7 +142,7 @@ impl Prepared {
         gather: &Gather,
         answer: &mut Answer,
     ) -> rusqlite::Result<()> {
-        for (index, &place) in self.places.iter().enumerate() {
+        for (index, &place) in self.parameter_indexes.iter().enumerate() {
             let index = index + 1;
             match value(place) {
                 Parameter::Null => self.statement.raw_bind_parameter(index, rusqlite::types::Null)?,
@@ -171,16 +175,18 @@ impl Prepared {
 
 /// Returns the index of each of the statement's parameters among the command's parameters. The compiled text contains
 /// the parameters as `$1`, `$2`, … SQLite treats these as names. It numbers them in the order in which they appear.
-fn places(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<usize>, Trouble> {
+fn parameter_indexes(statement: &Statement<'_>, known: usize) -> std::result::Result<Vec<usize>, StatementError> {
     (1..=statement.parameter_count())
         .map(|index| {
             let name = statement.parameter_name(index).unwrap_or("?");
             let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
-            number.filter(|number| (1..=known).contains(number)).map(|number| number - 1).ok_or_else(|| Trouble {
-                class: "SQLITE_ERROR".into(),
-                message: format!("parameter {name} is not a variable of the script"),
-                retryable: false,
-                lasting: false,
+            number.filter(|number| (1..=known).contains(number)).map(|number| number - 1).ok_or_else(|| {
+                StatementError {
+                    class: "SQLITE_ERROR".into(),
+                    message: format!("parameter {name} is not a variable of the script"),
+                    retryable: false,
+                    lasting: false,
+                }
             })
         })
         .collect()

@@ -2,9 +2,9 @@
 
 use rusqlite::ffi;
 
-use crate::wire::library::Trouble;
+use crate::wire::library::StatementError;
 
-impl Trouble {
+impl StatementError {
     pub fn of(error: &rusqlite::Error) -> Self {
         let code = error.sqlite_extended_error_code().unwrap_or(ffi::SQLITE_ERROR);
         let primary = code & 0xff;

@@ -3,10 +3,10 @@
 //! Only this crate opens SQLite files, because two SQLite libraries in one process break each other's locks. Source:
 //! sqlite.org/howtocorrupt.html, "Multiple copies of SQLite linked into the same application".
 
+mod busy_handler;
 mod client;
 mod copy;
 mod error;
-mod patience;
 mod session;
 
 pub use client::Client;

@@ -10,7 +10,7 @@ use rusqlite::{Batch, Connection, InterruptHandle, OpenFlags};
 
 use super::copy;
 use crate::wire::digest::digest;
-use crate::wire::library::Trouble;
+use crate::wire::library::StatementError;
 use crate::{Error, Result};
 
 /// Name of the digest function. The function is registered because SQLite has no hash function.
@@ -138,7 +138,7 @@ impl Session {
                 ));
             }
             statement.raw_execute().map_err(|error| {
-                let trouble = Trouble::of(&error);
+                let trouble = StatementError::of(&error);
                 Error::failure(format!("row {} of {}", rows + 1, self.path), trouble.message)
             })?;
             rows += 1;
@@ -170,14 +170,15 @@ pub fn connect(path: &str, pragmas: &[String], more: OpenFlags) -> Result<Connec
         .create_scalar_function(DIGEST, 1, flags, |call| Ok(digest(call.get_raw(0).as_bytes().unwrap_or_default())))
         .map_err(|error| failed(path, &error))?;
     for pragma in pragmas {
-        run_all(&connection, pragma)
-            .map_err(|error| Error::input(pragma.clone(), Trouble::of(&error).message).hint(format!("on {path}")))?;
+        run_all(&connection, pragma).map_err(|error| {
+            Error::input(pragma.clone(), StatementError::of(&error).message).hint(format!("on {path}"))
+        })?;
     }
     Ok(connection)
 }
 
 pub fn failed(path: &str, error: &rusqlite::Error) -> Error {
-    let trouble = Trouble::of(error);
+    let trouble = StatementError::of(error);
     let mut failure = Error::failure(format!("SQLite {path}"), format!("{} ({})", trouble.message, trouble.class));
     if !trouble.lasting {
         // SQLite has no SQLSTATEs, so this field contains the error class. A class tells callers that only the

@@ -59,9 +59,9 @@ pub struct Epoll {
 
 /// Maximum number of bytes read from one client before the others get their turn. The limit is necessary because a
 /// server may send faster than the client reads.
-const MOST_AT_ONCE: usize = 1 << 20;
+const MAX_AT_ONCE: usize = 1 << 20;
 /// Maximum number of replies handled between two checks of timers and schedule.
-const MOST_EVENTS: usize = 256;
+const MAX_EVENTS: usize = 256;
 const READABLE: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
 
 /// Events that mean that the peer has closed the socket, or that the socket failed.
@@ -75,7 +75,7 @@ impl Epoll {
         for (id, (stream, unread)) in streams.into_iter().enumerate() {
             clients.push(Client::watched(&epoll, id, stream, &unread)?);
         }
-        let events = Vec::with_capacity(MOST_EVENTS.min(clients.len()));
+        let events = Vec::with_capacity(MAX_EVENTS.min(clients.len()));
         Ok(Self {
             epoll,
             clients,
@@ -103,7 +103,7 @@ impl Epoll {
             Pulled { bytes: 0, error: None } => None,
             Pulled { bytes: 0, error: Some(error) } => Some(Arrival::Lost(id, error)),
             Pulled { bytes, error } => {
-                if bytes >= MOST_AT_ONCE && error.is_none() {
+                if bytes >= MAX_AT_ONCE && error.is_none() {
                     self.unfinished.push(id);
                 }
                 // The error is reported later, because the bytes that arrived before it must be read first.
@@ -288,7 +288,7 @@ impl Client {
         }
     }
 
-    /// Reads until the socket is empty, or up to [`MOST_AT_ONCE`] bytes. `ended` is true if the peer has closed the
+    /// Reads until the socket is empty, or up to [`MAX_AT_ONCE`] bytes. `ended` is true if the peer has closed the
     /// socket. The end must then be read too, because no further event reports it.
     #[inline]
     fn pull(&mut self, ended: bool) -> Pulled {
@@ -306,7 +306,7 @@ impl Client {
                 Ok(n) => {
                     inbox.received(n);
                     bytes += n;
-                    if bytes >= MOST_AT_ONCE {
+                    if bytes >= MAX_AT_ONCE {
                         return Pulled { bytes, error: None };
                     }
                     // If a stream socket returns less than requested, it is empty (epoll(7), question 9).

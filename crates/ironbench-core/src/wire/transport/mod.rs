@@ -38,7 +38,7 @@ pub struct Inbox {
 
 /// Initial size of the room. This size fits most replies of short transactions, and grows for longer replies.
 const FIRST_ROOM: usize = 2 << 10;
-const MOST_GROWTH: usize = 1 << 20;
+const MAX_GROWTH: usize = 1 << 20;
 
 /// Returns the error for a stream that ended too early.
 pub(crate) fn closed() -> io::Error {
@@ -85,7 +85,7 @@ impl Inbox {
 
     #[cold]
     fn grow(&mut self) {
-        let growth = self.room.len().clamp(FIRST_ROOM, MOST_GROWTH);
+        let growth = self.room.len().clamp(FIRST_ROOM, MAX_GROWTH);
         self.room.resize(self.room.len() + growth, 0);
     }
 

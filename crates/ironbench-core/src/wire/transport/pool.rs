@@ -11,7 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// Size of a buffer. Most replies of short transactions fit into one buffer.
 const BUFFER: usize = 4 << 10;
-const MOST_BUFFERS: usize = 256;
+const MAX_BUFFERS: usize = 256;
 /// The ring's only buffer group.
 pub const GROUP: u16 = 0;
 
@@ -29,7 +29,7 @@ unsafe impl Send for Pool {}
 impl Pool {
     /// Creates a pool and registers it for a ring of `clients`.
     pub fn register(ring: &IoUring, clients: usize) -> io::Result<Self> {
-        let count = (2 * clients).next_power_of_two().clamp(16, MOST_BUFFERS);
+        let count = (2 * clients).next_power_of_two().clamp(16, MAX_BUFFERS);
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: a new anonymous mapping affects no other memory. The mapping is aligned to pages, as the kernel
         // requires.

@@ -22,7 +22,7 @@ use super::{Arrival, Inbox, Mailbox, Transport};
 use crate::wire::Stream;
 
 /// Number of entries of the submission queue. If more clients send in one round, their entries are submitted in parts.
-const MOST_ENTRIES: u32 = 4096;
+const MAX_ENTRIES: u32 = 4096;
 /// Maximum length of a message that is sent without a completion event. A longer message may have to wait for room in
 /// the socket, so its completion is awaited.
 const LONGEST_SILENT: usize = 2 << 10;
@@ -81,7 +81,7 @@ impl Uring {
             .setup_defer_taskrun()
             .setup_submit_all()
             .setup_cqsize(wanted.next_power_of_two())
-            .build(wanted.next_power_of_two().min(MOST_ENTRIES))?;
+            .build(wanted.next_power_of_two().min(MAX_ENTRIES))?;
         ring.submitter().register_files_sparse(clients as u32)?;
         let pool = Pool::register(&ring, clients)?;
         Ok(Prepared { ring, pool })

@@ -11,7 +11,7 @@ use ironbench_core::drive::plan::Part;
 use super::inputs::Order;
 use crate::brokerage::market::{self, price_cents};
 use crate::brokerage::trades::delay_ms;
-use crate::dice::Dice;
+use crate::row_rng::RowRng;
 
 const MS: u64 = 1_000_000;
 /// Number of prices in a Market-Feed.
@@ -23,8 +23,8 @@ const OTHER_QUANTITIES: [i64; 2] = [325, 425];
 /// Quantity of an order that was not placed in this process.
 const UNKNOWN_QUANTITY: i64 = 100;
 /// Delay before a failed job is retried.
-const AGAIN_NS: u64 = 100 * MS;
-const MOST_TRIES: u32 = 20;
+const RETRY_NS: u64 = 100 * MS;
+const MAX_TRIES: u32 = 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -43,7 +43,7 @@ pub enum Work {
 
 /// A pending job of the market, either a Trade-Result or a Market-Feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
+pub struct PendingJob {
     /// Time at which the job first became due. Retries do not change it.
     pub since: u64,
     pub tries: u32,
@@ -86,12 +86,12 @@ pub struct Counts {
 
 /// The order numbers of this load process. The processes use consecutive numbers in rotation.
 #[derive(Debug, Clone, Copy)]
-pub struct Numbers {
+pub struct OrderNumbers {
     pub first: i64,
     pub part: Part,
 }
 
-impl Numbers {
+impl OrderNumbers {
     pub fn first_own(&self) -> i64 {
         self.first + self.part.number as i64
     }
@@ -105,13 +105,13 @@ impl Numbers {
 pub struct Market {
     curve: Curve,
     securities: u64,
-    dice: Dice,
+    rng: RowRng,
     /// Due time, sequence number and trade of each pending result. The sequence number keeps simultaneous results in
     /// order of arrival.
     delayed: BinaryHeap<Reverse<(u64, u64, i64)>>,
     /// Security and quantity of each submitted market order.
     submitted: HashMap<i64, (u64, i64)>,
-    came: u64,
+    sequence: u64,
     /// Orders that wait for their price.
     limits: HashMap<i64, Order>,
     /// The waiting orders, each with the time at which the price meets its limit.
@@ -121,27 +121,27 @@ pub struct Market {
     ticker: Vec<Entry>,
     /// Orders of this process that a Market-Feed found before the client had received the reply to its commit.
     found_early: HashSet<i64>,
-    ready: VecDeque<Due>,
+    ready: VecDeque<PendingJob>,
     /// Failed jobs, and when to retry them.
-    failed: VecDeque<(u64, Due)>,
+    failed: VecDeque<(u64, PendingJob)>,
     longest: usize,
     given_up: usize,
-    trades: Numbers,
+    trades: OrderNumbers,
     /// Number of orders of other processes that a Market-Feed of this process has found.
-    of_others: usize,
+    found_for_others: usize,
 }
 
 impl Market {
-    pub fn new(curve: Curve, securities: u64, dice: Dice, trades: Numbers) -> Self {
+    pub fn new(curve: Curve, securities: u64, rng: RowRng, trades: OrderNumbers) -> Self {
         Self {
             trades,
-            of_others: 0,
+            found_for_others: 0,
             curve,
             securities,
-            dice,
+            rng,
             delayed: BinaryHeap::new(),
             submitted: HashMap::new(),
-            came: 0,
+            sequence: 0,
             limits: HashMap::new(),
             meets: BinaryHeap::new(),
             triggers: VecDeque::new(),
@@ -174,20 +174,20 @@ impl Market {
         if self.submitted.insert(trade, (security, quantity)).is_some() {
             return false;
         }
-        let due = now + delay_ms(&mut self.dice) as u64 * MS;
-        self.came += 1;
-        self.delayed.push(Reverse((due, self.came, trade)));
+        let due = now + delay_ms(&mut self.rng) as u64 * MS;
+        self.sequence += 1;
+        self.delayed.push(Reverse((due, self.sequence, trade)));
         true
     }
 
     /// Returns the next due job, or the time at which to ask again.
-    pub fn next(&mut self, now: u64) -> Result<Due, u64> {
+    pub fn next(&mut self, now: u64) -> Result<PendingJob, u64> {
         while let Some(&Reverse((due, _, trade))) = self.delayed.peek()
             && due <= now
         {
             self.delayed.pop();
             let (security, quantity) = self.submitted[&trade];
-            self.ready.push_back(Due { since: due, tries: 0, work: Work::Result { trade, security, quantity } });
+            self.ready.push_back(PendingJob { since: due, tries: 0, work: Work::Result { trade, security, quantity } });
         }
         self.longest = self.longest.max(self.ready.len());
         if self.failed.front().is_some_and(|(from, ..)| *from <= now)
@@ -208,25 +208,24 @@ impl Market {
     /// Handles a trade whose result has been stored. Adds its price and one other price to the ticker.
     pub fn traded(&mut self, trade: i64, price_cents: i64, now: u64) {
         let Some((security, quantity)) = self.submitted.remove(&trade) else { return };
-        self.look_at_limits(now);
-        self.tell(Entry { security, price_cents, quantity, meets: None }, now);
+        self.trigger_limits(now);
+        self.add_to_ticker(Entry { security, price_cents, quantity, meets: None }, now);
         let other = self.triggers.pop_front().unwrap_or_else(|| {
-            let (security, quantity) =
-                (self.dice.below(self.securities), OTHER_QUANTITIES[self.dice.below(2) as usize]);
+            let (security, quantity) = (self.rng.below(self.securities), OTHER_QUANTITIES[self.rng.below(2) as usize]);
             Entry { security, price_cents: self.price_cents(security, now), quantity, meets: None }
         });
-        self.tell(other, now);
+        self.add_to_ticker(other, now);
     }
 
-    fn tell(&mut self, entry: Entry, now: u64) {
+    fn add_to_ticker(&mut self, entry: Entry, now: u64) {
         self.ticker.push(entry);
         if self.ticker.len() == BATCH {
             let batch = std::mem::replace(&mut self.ticker, Vec::with_capacity(BATCH));
-            self.ready.push_back(Due { since: now, tries: 0, work: Work::Feed(batch) });
+            self.ready.push_back(PendingJob { since: now, tries: 0, work: Work::Feed(batch) });
         }
     }
 
-    fn look_at_limits(&mut self, now: u64) {
+    fn trigger_limits(&mut self, now: u64) {
         while let Some(&Reverse((at, trade))) = self.meets.peek()
             && at <= now
         {
@@ -254,7 +253,7 @@ impl Market {
                 self.found_early.insert(trade);
             }
             let quantity = order.map_or(UNKNOWN_QUANTITY, |order| order.quantity);
-            self.of_others += usize::from(self.submit(trade, security, quantity, now) && !is_own);
+            self.found_for_others += usize::from(self.submit(trade, security, quantity, now) && !is_own);
         }
     }
 
@@ -268,21 +267,21 @@ impl Market {
         }
     }
 
-    /// Handles a failed job. The job is retried, so that no trade is lost. After `MOST_TRIES` tries, the market gives
+    /// Handles a failed job. The job is retried, so that no trade is lost. After `MAX_TRIES` tries, the market gives
     /// it up.
-    pub fn failed(&mut self, due: Due, now: u64) {
+    pub fn failed(&mut self, due: PendingJob, now: u64) {
         let tries = due.tries + 1;
-        if tries == MOST_TRIES {
+        if tries == MAX_TRIES {
             self.given_up += 1;
         } else {
-            self.failed.push_back((now + AGAIN_NS, Due { tries, ..due }));
+            self.failed.push_back((now + RETRY_NS, PendingJob { tries, ..due }));
         }
     }
 
     pub fn counts(&self) -> Counts {
         Counts {
             pending: self.submitted.len(),
-            limits: self.limits.len() as i64 - self.of_others as i64,
+            limits: self.limits.len() as i64 - self.found_for_others as i64,
             longest: self.longest,
             given_up: self.given_up,
         }

@@ -9,11 +9,11 @@
 //! the data. A Market-Feed may find an order that another process has placed. The market of the process that ran the
 //! Market-Feed then answers this order.
 
+mod client_role;
 mod deck;
 mod inputs;
 mod market;
 mod names;
-mod person;
 #[cfg(test)]
 mod tests;
 
@@ -32,13 +32,13 @@ use super::population::TRADES_PER_DAY;
 use super::{Brokerage, Purpose, trade_id};
 use crate::Generator;
 use crate::deck::Deck;
-use crate::dice::Dice;
-use crate::sheet::Name;
+use crate::input_variables::Name;
+use crate::row_rng::RowRng;
+use client_role::{ClientKind, ClientRole, TABLES};
 use deck::Kind;
 use inputs::{Activity, Times};
-use market::{Curve, Market, Numbers};
+use market::{Curve, Market, OrderNumbers};
 use names::Input;
-use person::{Duty, Person, TABLES};
 
 /// Names of the input variables.
 pub const VARIABLES: &[&str] = Input::ALL;
@@ -161,8 +161,8 @@ impl Roles {
         }
         let curve = Curve { start_ms: inputs::morning(&brokerage), speed: quarter_hour() / options.price_period_s };
         let initial = brokerage.load_units() * TRADES_PER_DAY * brokerage.days;
-        let delays = Dice::new(seed, Purpose::Delays as u64, part.number as u64);
-        let trades = Numbers { first: options.first_trade.unwrap_or(trade_id(initial)), part };
+        let delays = RowRng::new(seed, Purpose::Delays as u64, part.number as u64);
+        let trades = OrderNumbers { first: options.first_trade.unwrap_or(trade_id(initial)), part };
         Ok(Self {
             activity: Activity::new(),
             clock: if options.alone { Clock::Stepped(AtomicU64::new(0)) } else { Clock::Running(OnceLock::new()) },
@@ -172,7 +172,7 @@ impl Roles {
             next_trade: AtomicI64::new(trades.first_own()),
             // A trial maintains one table after the other, and is too short for all of them. The trial starts with a
             // random table, because the last tables would otherwise never be maintained.
-            first_table: Dice::new(seed, Purpose::Maintenance as u64, 0).below(TABLES as u64) as i64,
+            first_table: RowRng::new(seed, Purpose::Maintenance as u64, 0).below(TABLES as u64) as i64,
             market: Mutex::new(Market::new(curve, brokerage.securities(), delays, trades)),
             customers: clients,
             part,
@@ -205,13 +205,13 @@ impl Roles {
 
     /// Returns a number that determines the random inputs of a client. No two clients of any part have the same number,
     /// except clients without inputs.
-    fn place(&self, client: usize) -> u64 {
-        let place = match self.duty(client) {
-            Duty::Customer | Duty::Everything => self.part.first_client + client,
+    fn client_number(&self, client: usize) -> u64 {
+        let client_number = match self.kind_of_client(client) {
+            ClientKind::Customer | ClientKind::Everything => self.part.first_client + client,
             // Market clients draw no inputs, so they can share a number.
-            Duty::Market | Duty::Maintenance => self.part.all_clients + self.all_market_clients(),
+            ClientKind::Market | ClientKind::Maintenance => self.part.all_clients + self.all_market_clients(),
         };
-        place as u64
+        client_number as u64
     }
 
     /// Returns the number of the next order.
@@ -223,15 +223,15 @@ impl Roles {
         Times { now_ms: self.begins_ms + (at / 1_000_000) as i64, curve_ms: self.curve.ms(at) }
     }
 
-    fn duty(&self, client: usize) -> Duty {
+    fn kind_of_client(&self, client: usize) -> ClientKind {
         if self.options.alone {
-            Duty::Everything
+            ClientKind::Everything
         } else if client < self.customers {
-            Duty::Customer
+            ClientKind::Customer
         } else if client < self.customers + self.market_clients() {
-            Duty::Market
+            ClientKind::Market
         } else {
-            Duty::Maintenance
+            ClientKind::Maintenance
         }
     }
 }
@@ -266,7 +266,7 @@ impl Jobs for Roles {
         }
         // If some types of transaction have no script, the others keep their proportions.
         let kinds = Kind::ALL.into_iter().filter(|kind| there(*kind)).map(|kind| (kind, kind.cards()));
-        let deck = Deck::new(kinds, Dice::new(self.seed, Purpose::Deck as u64, self.part.number as u64));
+        let deck = Deck::new(kinds, RowRng::new(self.seed, Purpose::Deck as u64, self.part.number as u64));
         if deck.is_empty() {
             return Err(Error::input("scripts", "no script is a transaction of brokerage customers"));
         }
@@ -275,7 +275,7 @@ impl Jobs for Roles {
     }
 
     fn role<'a>(&'a self, program: &Program, client: usize) -> Box<dyn Role + 'a> {
-        Box::new(Person::new(self, program, client))
+        Box::new(ClientRole::new(self, program, client))
     }
 
     fn figures(&self) -> BTreeMap<String, f64> {

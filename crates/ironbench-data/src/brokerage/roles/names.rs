@@ -1,6 +1,6 @@
 //! Names of the variables through which a brokerage transaction gets its inputs.
 
-use crate::sheet::names;
+use crate::input_variables::names;
 
 names! { Input:
     Account "account"

@@ -11,12 +11,12 @@ use proptest::prelude::*;
 use super::super::market::{self as curve, Kind as OrderKind, Symbol};
 use super::super::population;
 use super::super::tests::fits;
+use super::client_role::{ClientKind, TABLES};
 use super::inputs::{Inputs, Order};
 use super::market::{Entry, Work};
-use super::person::{Duty, TABLES};
 use super::*;
-use crate::row::Phrase;
-use crate::sheet::{Sheet, Slots};
+use crate::input_variables::{InputVariables, Slots};
+use crate::row::TextBuffer;
 
 mod market;
 
@@ -65,7 +65,7 @@ fn trial(clients: usize, stop: Stop, more: &str) -> (Roles, Outcome) {
         log: None,
     };
     let roles =
-        Roles::new(options(&format!(", \"no_data\": true{more}")), clients, plan.its_part(), plan.seed).unwrap();
+        Roles::new(options(&format!(", \"no_data\": true{more}")), clients, plan.part_or_whole(), plan.seed).unwrap();
     let outcome = drive(&plan, Some(&roles), &Control::new(), &mut || true).unwrap();
     (roles, outcome)
 }
@@ -75,7 +75,7 @@ fn done(outcome: &Outcome) -> BTreeMap<String, u64> {
 }
 
 /// Returns the value of a variable as text.
-fn held(variables: &Variables, program: &Program, name: &str) -> String {
+fn holding_history(variables: &Variables, program: &Program, name: &str) -> String {
     match variables.held(program.symbols.get(name).unwrap()) {
         Some(Given::Text(text)) => String::from_utf8(text.to_vec()).unwrap(),
         Some(Given::Value(Value::Integer(value))) => value.to_string(),
@@ -87,24 +87,25 @@ fn held(variables: &Variables, program: &Program, name: &str) -> String {
 fn drawn<const N: usize>(kind: Kind, count: usize, names: [&str; N]) -> Vec<[String; N]> {
     let program = full();
     let roles = Roles::new(options(""), 1, Part::whole(1), 3).unwrap();
-    let mut inputs = Inputs::new(&roles.brokerage, &roles.activity, Dice::new(3, Purpose::Inputs as u64, 0));
-    let (slots, mut phrase) = (Slots::of::<Input>(&program), Phrase::default());
+    let mut inputs = Inputs::new(&roles.brokerage, &roles.activity, RowRng::new(3, Purpose::Inputs as u64, 0));
+    let (slots, mut buffer) = (Slots::of::<Input>(&program), TextBuffer::default());
     let mut variables = Variables::new(&program, &[], &Automatic::default());
     let mut all = Vec::new();
     for number in 0..count {
-        let sheet = &mut Sheet { slots: &slots, variables: &mut variables, phrase: &mut phrase, hundredths: false };
+        let vars =
+            &mut InputVariables { slots: &slots, variables: &mut variables, buffer: &mut buffer, hundredths: false };
         match kind {
-            Kind::BrokerVolume => inputs.broker_volume(sheet),
-            Kind::CustomerPosition => inputs.customer_position(sheet),
-            Kind::MarketWatch => inputs.market_watch(sheet),
-            Kind::SecurityDetail => inputs.security_detail(sheet),
-            Kind::TradeLookup => inputs.trade_lookup(sheet),
-            Kind::TradeUpdate => inputs.trade_update(sheet),
-            Kind::TradeStatus => inputs.trade_status(sheet),
-            Kind::TradeOrder => drop(inputs.trade_order(number as i64, roles.times(number as u64 * SECOND), sheet)),
-            _ => inputs.data_maintenance(number as i64 % TABLES + 1, sheet),
+            Kind::BrokerVolume => inputs.broker_volume(vars),
+            Kind::CustomerPosition => inputs.customer_position(vars),
+            Kind::MarketWatch => inputs.market_watch(vars),
+            Kind::SecurityDetail => inputs.security_detail(vars),
+            Kind::TradeLookup => inputs.trade_lookup(vars),
+            Kind::TradeUpdate => inputs.trade_update(vars),
+            Kind::TradeStatus => inputs.trade_status(vars),
+            Kind::TradeOrder => drop(inputs.trade_order(number as i64, roles.times(number as u64 * SECOND), vars)),
+            _ => inputs.data_maintenance(number as i64 % TABLES + 1, vars),
         }
-        all.push(names.map(|name| held(&variables, &program, name)));
+        all.push(names.map(|name| holding_history(&variables, &program, name)));
     }
     all
 }
@@ -120,7 +121,7 @@ fn counts(values: impl Iterator<Item = String>, known: &[&str]) -> Vec<u64> {
 
 #[test]
 fn a_deck_holds_every_card_once_and_each_round_another_order() {
-    let mut deck = Deck::new(Kind::ALL.map(|kind| (kind, kind.cards())), Dice::new(1, 2, 3));
+    let mut deck = Deck::new(Kind::ALL.map(|kind| (kind, kind.cards())), RowRng::new(1, 2, 3));
     let mut round = || (0..890).map(|_| deck.draw()).collect::<Vec<_>>();
     let (first, second) = (round(), round());
     for kind in Kind::ALL {
@@ -134,20 +135,20 @@ fn a_deck_holds_every_card_once_and_each_round_another_order() {
     }
     fits("places of orders in the deck", &places, &[1.0; 10]);
     let some = [Kind::TradeOrder, Kind::TradeStatus].map(|kind| (kind, kind.cards()));
-    let mut few = Deck::new(some, Dice::new(1, 2, 3));
+    let mut few = Deck::new(some, RowRng::new(1, 2, 3));
     assert_eq!((0..291).filter(|_| few.draw() == Kind::TradeOrder).count(), 101);
 }
 
 #[test]
 fn customers_are_picked_by_their_activity() {
-    let (activity, mut dice) = (Activity::new(), Dice::new(9, 1, 0));
+    let (activity, mut rng) = (Activity::new(), RowRng::new(9, 1, 0));
     let (mut tiers, mut units, mut tenths) = ([0; 3], [0; 4], [0; 10]);
     for _ in 0..100_000 {
-        let customer = activity.customer(4, &mut dice);
-        let place = population::place(customer);
-        tiers[population::tier(place) as usize - 1] += 1;
+        let customer = activity.customer(4, &mut rng);
+        let rank = population::rank(customer);
+        tiers[population::tier(rank) as usize - 1] += 1;
         units[(customer / 1000) as usize] += 1;
-        tenths[place as usize / 100] += 1;
+        tenths[rank as usize / 100] += 1;
     }
     fits("tiers", &tiers, &[10.0, 60.0, 30.0]);
     fits("load units", &units, &[1.0; 4]);
@@ -222,12 +223,19 @@ fn parts_share_the_market_and_number_their_orders_apart_and_the_first_maintains_
     assert_eq!(trades, (100..112).collect());
     let duties = |roles: &Roles| {
         let clients = roles.customers + roles.waiting_clients();
-        (0..clients).map(|client| (roles.duty(client), roles.place(client))).collect::<Vec<_>>()
+        (0..clients).map(|client| (roles.kind_of_client(client), roles.client_number(client))).collect::<Vec<_>>()
     };
-    let mut drawn: Vec<_> = parts.iter().flat_map(duties).filter(|(duty, _)| *duty != Duty::Market).collect();
-    drawn.sort_by_key(|(_, place)| *place);
+    let mut drawn: Vec<_> =
+        parts.iter().flat_map(duties).filter(|(kind_of_client, _)| *kind_of_client != ClientKind::Market).collect();
+    drawn.sort_by_key(|(_, number)| *number);
     // The parts together draw the same inputs as a trial of one process.
-    assert_eq!(drawn, duties(&whole).into_iter().filter(|(duty, _)| *duty != Duty::Market).collect::<Vec<_>>());
+    assert_eq!(
+        drawn,
+        duties(&whole)
+            .into_iter()
+            .filter(|(kind_of_client, _)| *kind_of_client != ClientKind::Market)
+            .collect::<Vec<_>>()
+    );
     let decks = parts.iter().map(|roles| {
         roles.check(&full()).unwrap();
         let mut deck = roles.deck.get().unwrap().lock().unwrap();
@@ -302,7 +310,7 @@ fn the_cycle_of_tables_begins_where_the_seed_says() {
         assert!(matches!(role.next(1, &mut variables), Next::NotBefore(_)));
         let table = |turn: u64| {
             assert!(matches!(role.next(1 + turn * SECOND, &mut variables), Next::Job { .. }));
-            held(&variables, &program, "table_no").parse::<i64>().unwrap()
+            holding_history(&variables, &program, "table_no").parse::<i64>().unwrap()
         };
         let tables: Vec<_> = (1..=12).map(table).collect();
         assert!(tables.windows(2).all(|two| two[1] == two[0] % 12 + 1), "{tables:?}");

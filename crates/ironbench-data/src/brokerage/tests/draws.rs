@@ -27,12 +27,12 @@ fn tiers_have_their_shares_of_customers_accounts_and_trades() {
     let trades = Trades::new(10);
     let (mut customers, mut accounts, mut made) = ([0; 3], [0; 3], [0; 3]);
     for customer in 0..1000 {
-        let place = population::place(customer);
-        let tier = population::tier(place) as usize - 1;
+        let rank = population::rank(customer);
+        let tier = population::tier(rank) as usize - 1;
         let (fewest, most) = population::account_range(tier as u64 + 1);
-        assert!((fewest..=most).contains(&population::accounts(place)));
+        assert!((fewest..=most).contains(&population::accounts(rank)));
         customers[tier] += 1;
-        accounts[tier] += population::accounts(place);
+        accounts[tier] += population::accounts(rank);
         made[tier] += trades.of(customer);
     }
     assert_eq!((customers, accounts), ([200, 600, 200], [500, 3000, 1500]));
@@ -42,7 +42,7 @@ fn tiers_have_their_shares_of_customers_accounts_and_trades() {
         assert!(made.abs_diff(5_760 * share) < 600, "{made} of {share} percent");
     }
     assert_eq!((0..1000).map(population::activity).sum::<u64>(), population::ALL_ACTIVITY);
-    assert_eq!((0..1000).map(population::place).collect::<BTreeSet<_>>().len(), 1000);
+    assert_eq!((0..1000).map(population::rank).collect::<BTreeSet<_>>().len(), 1000);
 }
 
 #[test]
@@ -126,10 +126,13 @@ fn a_limit_is_met_by_the_price_when_the_order_is_submitted_and_not_before() {
 
 #[test]
 fn trades_are_made_on_weekdays_in_hours_of_business() {
-    assert_eq!(crate::row::Phrase::default().moment(market::moment(0)), "2005-01-03 09:00:00.000");
-    assert_eq!(crate::row::Phrase::default().moment(market::moment(6 * market::DAY_MS - 1)), "2005-01-10 16:59:59.999");
+    assert_eq!(crate::row::TextBuffer::default().moment(market::moment(0)), "2005-01-03 09:00:00.000");
+    assert_eq!(
+        crate::row::TextBuffer::default().moment(market::moment(6 * market::DAY_MS - 1)),
+        "2005-01-10 16:59:59.999"
+    );
     let last = market::business_day(market::PAST_FIRST_DAY, market::PAST_DAYS - 1);
-    assert_eq!(crate::row::Phrase::default().date(last), "2004-12-31");
+    assert_eq!(crate::row::TextBuffer::default().date(last), "2004-12-31");
     for security in 0..SECURITIES {
         let prices = (0..900).map(|second| price_cents(security, second * 1000));
         assert!(prices.into_iter().all(|price| (2000..=3000).contains(&price)));

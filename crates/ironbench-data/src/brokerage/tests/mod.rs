@@ -1,7 +1,7 @@
 //! Tests the rows of all tables: their number, the division into units, their keys and references.
 
+mod derived_tables;
 mod draws;
-mod kept;
 
 pub use draws::fits;
 
@@ -52,9 +52,9 @@ impl Rows {
         let places = names.map(|name| self.columns.iter().position(|column| *column == name).unwrap());
         self.text.lines().map(move |line| {
             let (mut named, mut values) = ([""; N], 0);
-            for (place, value) in line.split('\t').enumerate() {
-                (0..N).filter(|at| places[*at] == place).for_each(|at| named[at] = value);
-                values = place + 1;
+            for (index, value) in line.split('\t').enumerate() {
+                (0..N).filter(|at| places[*at] == index).for_each(|at| named[at] = value);
+                values = index + 1;
             }
             assert_eq!(values, self.columns.len(), "{line}");
             named

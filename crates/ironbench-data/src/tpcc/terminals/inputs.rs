@@ -2,15 +2,15 @@
 
 use std::fmt::Write;
 
-use super::names::{Input, Of, OfLine};
-use crate::dice::Dice;
-use crate::sheet::Sheet;
-use crate::tpcc::draws::{OF_CUSTOMERS, OF_ITEMS, OF_NAMES, Text, nurand};
+use super::names::{Input, LineField, LineVariable};
+use crate::input_variables::InputVariables;
+use crate::row_rng::RowRng;
+use crate::tpcc::random_values::{OF_CUSTOMERS, OF_ITEMS, OF_NAMES, RandomText, nurand};
 use crate::tpcc::{CUSTOMERS, DISTRICTS, ITEMS, LAST_NAMES};
 
 /// Minimum and maximum number of lines of an order.
 const LINES: (i64, i64) = (5, 15);
-pub(super) const MOST_LINES: usize = LINES.1 as usize;
+pub(super) const MAX_LINES: usize = LINES.1 as usize;
 /// Number of an item that does not exist. An order with this item is rolled back.
 const UNKNOWN_ITEM: u64 = ITEMS + 1;
 
@@ -25,13 +25,13 @@ pub struct Constants {
 impl Constants {
     /// Draws the constants. `c_load` is the constant for last names with which the data were generated. The new
     /// constant for last names differs from it by 65 to 119, but not by 96 or 112.
-    pub fn drawn(dice: &mut Dice, c_load: u64) -> Self {
+    pub fn drawn(rng: &mut RowRng, c_load: u64) -> Self {
         let differs = |c: &u64| matches!(c.abs_diff(c_load), 65..=95 | 97..=111 | 113..=119);
         let possible: Vec<u64> = (0..=OF_NAMES).filter(differs).collect();
         Self {
-            names: possible[dice.below(possible.len() as u64) as usize],
-            customers: dice.below(OF_CUSTOMERS + 1),
-            items: dice.below(OF_ITEMS + 1),
+            names: possible[rng.below(possible.len() as u64) as usize],
+            customers: rng.below(OF_CUSTOMERS + 1),
+            items: rng.below(OF_ITEMS + 1),
         }
     }
 }
@@ -62,7 +62,7 @@ impl Home {
 
 /// A line of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Line {
+struct OrderLine {
     supplier: u64,
     item: u64,
     quantity: i64,
@@ -73,55 +73,55 @@ pub struct Inputs {
     warehouses: u64,
     constants: Constants,
     home: Home,
-    pub dice: Dice,
-    lines: Vec<Line>,
+    pub rng: RowRng,
+    lines: Vec<OrderLine>,
     list: String,
-    text: Text,
+    text: RandomText,
 }
 
 impl Inputs {
-    pub fn new(warehouses: u64, constants: Constants, home: Home, dice: Dice) -> Self {
-        let (lines, list) = (Vec::with_capacity(MOST_LINES), String::new());
-        Self { warehouses, constants, home, dice, lines, list, text: Text::default() }
+    pub fn new(warehouses: u64, constants: Constants, home: Home, rng: RowRng) -> Self {
+        let (lines, list) = (Vec::with_capacity(MAX_LINES), String::new());
+        Self { warehouses, constants, home, rng, lines, list, text: RandomText::default() }
     }
 
     /// Draws one of the terminal's warehouses.
     fn warehouse(&mut self) -> u64 {
         let Home { first, step, .. } = self.home;
         let own = (self.warehouses - first).div_ceil(step);
-        first + step * if own > 1 { self.dice.below(own) } else { 0 } + 1
+        first + step * if own > 1 { self.rng.below(own) } else { 0 } + 1
     }
 
     /// Draws any warehouse except this one. There must be at least two.
     fn other_warehouse(&mut self, than: u64) -> u64 {
-        let other = self.dice.below(self.warehouses - 1) + 1;
+        let other = self.rng.below(self.warehouses - 1) + 1;
         other + u64::from(other >= than)
     }
 
     fn district(&mut self) -> i64 {
-        self.dice.between(1, DISTRICTS as i64)
+        self.rng.between(1, DISTRICTS as i64)
     }
 
     fn customer(&mut self) -> i64 {
-        nurand(&mut self.dice, OF_CUSTOMERS, 1, CUSTOMERS, self.constants.customers) as i64
+        nurand(&mut self.rng, OF_CUSTOMERS, 1, CUSTOMERS, self.constants.customers) as i64
     }
 
     fn percent(&mut self) -> u64 {
-        self.dice.below(100)
+        self.rng.below(100)
     }
 
     /// Draws how a customer is found. In 60% of the cases, this is by last name.
-    fn customer_or_name(&mut self, sheet: &mut Sheet) {
+    fn customer_or_name(&mut self, vars: &mut InputVariables) {
         let by_name = self.percent() < 60;
-        sheet.flag(Input::ByName, by_name);
+        vars.flag(Input::ByName, by_name);
         if by_name {
-            let number = nurand(&mut self.dice, OF_NAMES, 0, LAST_NAMES - 1, self.constants.names);
-            sheet.text(Input::CLast, self.text.last_name(number));
-            sheet.number(Input::CId, 0);
+            let number = nurand(&mut self.rng, OF_NAMES, 0, LAST_NAMES - 1, self.constants.names);
+            vars.text(Input::CLast, self.text.last_name(number));
+            vars.number(Input::CId, 0);
         } else {
-            sheet.text(Input::CLast, "");
+            vars.text(Input::CLast, "");
             let customer = self.customer();
-            sheet.number(Input::CId, customer);
+            vars.number(Input::CId, customer);
         }
     }
 
@@ -129,45 +129,45 @@ impl Inputs {
     ///
     /// Lines are sorted by the stock that they change, so that all orders lock stock in the same sequence and cause no
     /// deadlocks.
-    pub fn new_order(&mut self, sheet: &mut Sheet) -> bool {
+    pub fn new_order(&mut self, vars: &mut InputVariables) -> bool {
         let warehouse = self.warehouse();
-        sheet.number(Input::WId, warehouse as i64);
+        vars.number(Input::WId, warehouse as i64);
         let (district, customer) = (self.district(), self.customer());
-        sheet.number(Input::DId, district);
-        sheet.number(Input::CId, customer);
+        vars.number(Input::DId, district);
+        vars.number(Input::CId, customer);
         let rolled_back = self.percent() == 0;
         self.lines.clear();
-        for _ in 0..self.dice.between(LINES.0, LINES.1) {
-            let item = nurand(&mut self.dice, OF_ITEMS, 1, ITEMS, self.constants.items);
+        for _ in 0..self.rng.between(LINES.0, LINES.1) {
+            let item = nurand(&mut self.rng, OF_ITEMS, 1, ITEMS, self.constants.items);
             let remote = self.warehouses > 1 && self.percent() == 0;
             let supplier = if remote { self.other_warehouse(warehouse) } else { warehouse };
-            let quantity = self.dice.between(1, 10);
-            self.lines.push(Line { supplier, item, quantity });
+            let quantity = self.rng.between(1, 10);
+            self.lines.push(OrderLine { supplier, item, quantity });
         }
         if rolled_back {
             self.lines.last_mut().expect("an order has lines").item = UNKNOWN_ITEM;
         }
         let known = self.lines.len() - usize::from(rolled_back);
         self.lines[..known].sort_unstable();
-        sheet.flag(Input::Local, self.lines.iter().all(|line| line.supplier == warehouse));
-        self.set_lines(sheet);
+        vars.flag(Input::Local, self.lines.iter().all(|line| line.supplier == warehouse));
+        self.set_lines(vars);
         rolled_back
     }
 
-    fn set_lines(&mut self, sheet: &mut Sheet) {
+    fn set_lines(&mut self, vars: &mut InputVariables) {
         let Self { lines, list, .. } = self;
-        sheet.number(Input::Lines, lines.len() as i64);
+        vars.number(Input::Lines, lines.len() as i64);
         let new = |place: usize| lines[..place].iter().all(|line| line.item != lines[place].item);
-        sheet.number(Input::Different, (0..lines.len()).filter(|place| new(*place)).count() as i64);
-        for place in 0..MOST_LINES {
+        vars.number(Input::Different, (0..lines.len()).filter(|place| new(*place)).count() as i64);
+        for place in 0..MAX_LINES {
             // If the order has fewer lines than variables, the first line is repeated.
-            let Line { supplier, item, quantity } = lines.get(place).copied().unwrap_or(lines[0]);
-            sheet.number(OfLine(place, Of::Item), item as i64);
-            sheet.number(OfLine(place, Of::Supplier), supplier as i64);
-            sheet.number(OfLine(place, Of::Quantity), quantity);
+            let OrderLine { supplier, item, quantity } = lines.get(place).copied().unwrap_or(lines[0]);
+            vars.number(LineVariable(place, LineField::Item), item as i64);
+            vars.number(LineVariable(place, LineField::Supplier), supplier as i64);
+            vars.number(LineVariable(place, LineField::Quantity), quantity);
         }
-        let mut listed = |name: Input, values: fn(&Line, &mut String) -> std::fmt::Result| {
-            if !sheet.mentions(name) {
+        let mut listed = |name: Input, values: fn(&OrderLine, &mut String) -> std::fmt::Result| {
+            if !vars.mentions(name) {
                 return;
             }
             list.clear();
@@ -178,48 +178,48 @@ impl Inputs {
                 // Writing to a String cannot fail.
                 let _ = values(line, list);
             }
-            sheet.text(name, list);
+            vars.text(name, list);
         };
         listed(Input::Items, |line, list| write!(list, "{}", line.item));
         listed(Input::Suppliers, |line, list| write!(list, "{}", line.supplier));
         listed(Input::Quantities, |line, list| write!(list, "{}", line.quantity));
-        listed(Input::OrderLines, |Line { supplier, item, quantity }, list| {
+        listed(Input::OrderLines, |OrderLine { supplier, item, quantity }, list| {
             write!(list, "[{item},{supplier},{quantity}]")
         });
     }
 
-    pub fn payment(&mut self, sheet: &mut Sheet) {
+    pub fn payment(&mut self, vars: &mut InputVariables) {
         let (warehouse, district) = (self.warehouse(), self.district());
-        sheet.number(Input::WId, warehouse as i64);
-        sheet.number(Input::DId, district);
+        vars.number(Input::WId, warehouse as i64);
+        vars.number(Input::DId, district);
         let remote = self.percent() < 15 && self.warehouses > 1;
         let of_customer =
             if remote { (self.other_warehouse(warehouse), self.district()) } else { (warehouse, district) };
-        sheet.number(Input::CWId, of_customer.0 as i64);
-        sheet.number(Input::CDId, of_customer.1);
-        self.customer_or_name(sheet);
-        let cents = self.dice.between(100, 500_000);
-        sheet.cents(Input::Amount, cents);
+        vars.number(Input::CWId, of_customer.0 as i64);
+        vars.number(Input::CDId, of_customer.1);
+        self.customer_or_name(vars);
+        let cents = self.rng.between(100, 500_000);
+        vars.cents(Input::Amount, cents);
     }
 
-    pub fn order_status(&mut self, sheet: &mut Sheet) {
+    pub fn order_status(&mut self, vars: &mut InputVariables) {
         let (warehouse, district) = (self.warehouse(), self.district());
-        sheet.number(Input::CWId, warehouse as i64);
-        sheet.number(Input::CDId, district);
-        self.customer_or_name(sheet);
+        vars.number(Input::CWId, warehouse as i64);
+        vars.number(Input::CDId, district);
+        self.customer_or_name(vars);
     }
 
     /// Draws the inputs of a Delivery: its warehouse and its carrier.
     pub fn delivery(&mut self) -> (u64, i64) {
-        (self.warehouse(), self.dice.between(1, 10))
+        (self.warehouse(), self.rng.between(1, 10))
     }
 
-    pub fn stock_level(&mut self, sheet: &mut Sheet) {
+    pub fn stock_level(&mut self, vars: &mut InputVariables) {
         let warehouse = self.warehouse();
         let district = self.home.district.map_or_else(|| self.district(), |own| own as i64 + 1);
-        let threshold = self.dice.between(10, 20);
-        sheet.number(Input::WId, warehouse as i64);
-        sheet.number(Input::DId, district);
-        sheet.number(Input::Threshold, threshold);
+        let threshold = self.rng.between(10, 20);
+        vars.number(Input::WId, warehouse as i64);
+        vars.number(Input::DId, district);
+        vars.number(Input::Threshold, threshold);
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
 
-use ironbench_core::drive::jobs::{Jobs, LAGGING_LINE, Next, Role};
+use ironbench_core::drive::jobs::{Jobs, LAG_QUEUE, Next, Role};
 use ironbench_core::drive::plan::Part;
 use ironbench_core::measure::clock;
 use ironbench_core::{Error, Result};
@@ -22,9 +22,9 @@ use serde::Deserialize;
 
 use crate::Generator;
 use crate::deck::Deck;
-use crate::dice::Dice;
-use crate::row::Phrase;
-use crate::sheet::{Name, Sheet, Slots};
+use crate::input_variables::{InputVariables, Name, Slots};
+use crate::row::TextBuffer;
+use crate::row_rng::RowRng;
 use crate::tpcc::{DISTRICTS, Tpcc};
 use deck::Kind;
 use inputs::{Constants, Home, Inputs};
@@ -41,7 +41,7 @@ const LONGEST_THINK: f64 = 10.0;
 const WORKED_S: f64 = 100.0;
 
 /// Interval at which a client checks whether a terminal of another thread has queued a Delivery.
-const LOOK_NS: u64 = 5_000_000;
+const POLL_NS: u64 = 5_000_000;
 
 /// Uses of random numbers. For the same terminal, different uses draw independent numbers.
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ pub struct Options {
 }
 
 /// A Delivery that a terminal has queued.
-struct Queued {
+struct QueuedDelivery {
     warehouse: u64,
     carrier: i64,
     since: u64,
@@ -82,7 +82,7 @@ struct Queued {
 /// Queued deliveries of this part. `longest` is the maximum number of deliveries that were queued at the same time.
 #[derive(Default)]
 struct Queue {
-    waiting: VecDeque<Queued>,
+    waiting: VecDeque<QueuedDelivery>,
     longest: usize,
 }
 
@@ -108,7 +108,7 @@ impl Terminals {
         let Generator::Tpcc(tpcc) = options.data.clone() else {
             return Err(Error::input("data of the terminals", "are not data of tpcc"));
         };
-        let constants = Constants::drawn(&mut Dice::new(seed, Purpose::Constants as u64, 0), tpcc.c_load);
+        let constants = Constants::drawn(&mut RowRng::new(seed, Purpose::Constants as u64, 0), tpcc.c_load);
         let (queue, skipped) = Default::default();
         Ok(Self { tpcc, options, constants, clients, part, seed, queue, skipped })
     }
@@ -198,9 +198,9 @@ struct Terminal<'a> {
     slots: Slots,
     deck: Deck<Kind>,
     inputs: Inputs,
-    phrase: Phrase,
+    buffer: TextBuffer,
     /// Source of the random times that the terminal waits.
-    pace: Dice,
+    pace: RowRng,
     /// The card drawn for the next transaction.
     drawn: Option<Kind>,
     /// The type of the last transaction.
@@ -208,14 +208,14 @@ struct Terminal<'a> {
     /// Whether the current transaction is to be rolled back.
     rolled_back: bool,
     /// The Delivery that the current transaction queues.
-    queues: Option<Queued>,
+    queues: Option<QueuedDelivery>,
 }
 
 impl<'a> Terminal<'a> {
     fn new(terminals: &'a Terminals, program: &Program, terminal: usize) -> Self {
         let Terminals { tpcc, constants, seed, .. } = terminals;
         let place = terminal as u64;
-        let dice = |purpose: Purpose| Dice::new(*seed, purpose as u64, place);
+        let rng = |purpose: Purpose| RowRng::new(*seed, purpose as u64, place);
         let mut scripts = scripts(program);
         if terminals.defers() {
             scripts[Kind::Delivery as usize] = script(program, REQUEST);
@@ -226,10 +226,10 @@ impl<'a> Terminal<'a> {
             terminals,
             scripts,
             slots: Slots::of::<Input>(program),
-            deck: Deck::new(kinds.map(|kind| (kind, kind.cards())), dice(Purpose::Deck)),
-            inputs: Inputs::new(tpcc.warehouses, *constants, terminals.home(place), dice(Purpose::Inputs)),
-            phrase: Phrase::default(),
-            pace: dice(Purpose::Pace),
+            deck: Deck::new(kinds.map(|kind| (kind, kind.cards())), rng(Purpose::Deck)),
+            inputs: Inputs::new(tpcc.warehouses, *constants, terminals.home(place), rng(Purpose::Inputs)),
+            buffer: TextBuffer::default(),
+            pace: rng(Purpose::Pace),
             drawn: None,
             last: None,
             rolled_back: false,
@@ -250,7 +250,7 @@ impl<'a> Terminal<'a> {
 }
 
 impl Role for Terminal<'_> {
-    fn line(&self) -> Option<usize> {
+    fn job_queue(&self) -> Option<usize> {
         None
     }
 
@@ -269,22 +269,22 @@ impl Role for Terminal<'_> {
 
     fn next(&mut self, now: u64, variables: &mut Variables) -> Next {
         let kind = self.drawn.take().unwrap_or_else(|| self.deck.draw());
-        let Self { terminals, slots, inputs, phrase, .. } = self;
-        let sheet = &mut Sheet { slots, variables, phrase, hundredths: terminals.options.hundredths };
+        let Self { terminals, slots, inputs, buffer, .. } = self;
+        let vars = &mut InputVariables { slots, variables, buffer, hundredths: terminals.options.hundredths };
         self.rolled_back = false;
         match kind {
-            Kind::NewOrder => self.rolled_back = inputs.new_order(sheet),
-            Kind::Payment => inputs.payment(sheet),
-            Kind::OrderStatus => inputs.order_status(sheet),
+            Kind::NewOrder => self.rolled_back = inputs.new_order(vars),
+            Kind::Payment => inputs.payment(vars),
+            Kind::OrderStatus => inputs.order_status(vars),
             Kind::Delivery => {
                 let (warehouse, carrier) = inputs.delivery();
                 if terminals.defers() {
-                    self.queues = Some(Queued { warehouse, carrier, since: now });
+                    self.queues = Some(QueuedDelivery { warehouse, carrier, since: now });
                 } else {
-                    deliver(sheet, warehouse, carrier);
+                    deliver(vars, warehouse, carrier);
                 }
             }
-            Kind::StockLevel => inputs.stock_level(sheet),
+            Kind::StockLevel => inputs.stock_level(vars),
         }
         self.last = Some(kind);
         let script = self.scripts[kind as usize].expect("the deck has no card without a script");
@@ -297,8 +297,8 @@ impl Role for Terminal<'_> {
             queue.waiting.push_back(queued);
             queue.longest = queue.longest.max(queue.waiting.len());
         } else if self.last == Some(Kind::Delivery) && well {
-            let Self { terminals, slots, phrase, .. } = self;
-            count_skipped(terminals, &Sheet { slots, variables, phrase, hundredths: false });
+            let Self { terminals, slots, buffer, .. } = self;
+            count_skipped(terminals, &InputVariables { slots, variables, buffer, hundredths: false });
         }
         self.rolled_back
     }
@@ -309,47 +309,47 @@ struct Deliverer<'a> {
     terminals: &'a Terminals,
     script: usize,
     slots: Slots,
-    phrase: Phrase,
+    buffer: TextBuffer,
 }
 
 impl<'a> Deliverer<'a> {
     fn new(terminals: &'a Terminals, program: &Program) -> Self {
         let script = script(program, Kind::Delivery.name()).expect("the scripts were checked");
-        Self { terminals, script, slots: Slots::of::<Input>(program), phrase: Phrase::default() }
+        Self { terminals, script, slots: Slots::of::<Input>(program), buffer: TextBuffer::default() }
     }
 }
 
 impl Role for Deliverer<'_> {
-    fn line(&self) -> Option<usize> {
-        Some(LAGGING_LINE)
+    fn job_queue(&self) -> Option<usize> {
+        Some(LAG_QUEUE)
     }
 
     fn next(&mut self, now: u64, variables: &mut Variables) -> Next {
         let queued = self.terminals.queue().waiting.pop_front();
-        let Some(Queued { warehouse, carrier, since }) = queued else { return Next::NotBefore(now + LOOK_NS) };
-        let Self { slots, phrase, .. } = self;
-        deliver(&mut Sheet { slots, variables, phrase, hundredths: false }, warehouse, carrier);
+        let Some(QueuedDelivery { warehouse, carrier, since }) = queued else { return Next::NotBefore(now + POLL_NS) };
+        let Self { slots, buffer, .. } = self;
+        deliver(&mut InputVariables { slots, variables, buffer, hundredths: false }, warehouse, carrier);
         Next::Job { script: self.script, due: since }
     }
 
     fn ended(&mut self, variables: &mut Variables, well: bool) -> bool {
         if well {
-            let Self { terminals, slots, phrase, .. } = self;
-            count_skipped(terminals, &Sheet { slots, variables, phrase, hundredths: false });
+            let Self { terminals, slots, buffer, .. } = self;
+            count_skipped(terminals, &InputVariables { slots, variables, buffer, hundredths: false });
         }
         false
     }
 }
 
-fn deliver(sheet: &mut Sheet, warehouse: u64, carrier: i64) {
-    sheet.number(Input::WId, warehouse as i64);
-    sheet.number(Input::Carrier, carrier);
-    sheet.number(Input::Delivered, 0);
+fn deliver(vars: &mut InputVariables, warehouse: u64, carrier: i64) {
+    vars.number(Input::WId, warehouse as i64);
+    vars.number(Input::Carrier, carrier);
+    vars.number(Input::Delivered, 0);
 }
 
 /// Counts the districts in which a Delivery found no order.
-fn count_skipped(terminals: &Terminals, sheet: &Sheet) {
-    if let Some(delivered) = sheet.number_left(Input::Delivered) {
+fn count_skipped(terminals: &Terminals, vars: &InputVariables) {
+    if let Some(delivered) = vars.number_after(Input::Delivered) {
         terminals.skipped.fetch_add(DISTRICTS.saturating_sub(delivered as u64), Relaxed);
     }
 }

@@ -1,6 +1,6 @@
 //! Names of the variables through which a transaction gets its inputs.
 
-use crate::sheet::{Name, names};
+use crate::input_variables::{Name, names};
 
 names! {
     #[expect(dead_code, reason = "variables of lines are found by their place, see `OfLine`")]
@@ -42,7 +42,7 @@ names! {
 
 /// A value of an order line.
 #[derive(Debug, Clone, Copy)]
-pub enum Of {
+pub enum LineField {
     Item,
     Supplier,
     Quantity,
@@ -50,12 +50,12 @@ pub enum Of {
 
 /// A variable of the line with this index, from 0.
 #[derive(Debug, Clone, Copy)]
-pub struct OfLine(pub usize, pub Of);
+pub struct LineVariable(pub usize, pub LineField);
 
-impl Name for OfLine {
+impl Name for LineVariable {
     const ALL: &'static [&'static str] = Input::ALL;
 
-    fn place(self) -> usize {
+    fn index(self) -> usize {
         let Self(line, of) = self;
         Input::I1 as usize + 3 * line + of as usize
     }

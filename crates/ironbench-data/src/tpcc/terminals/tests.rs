@@ -8,7 +8,7 @@ use pgbench_script::{Automatic, Given, Source, Value};
 
 use super::*;
 use crate::brokerage::tests::fits;
-use crate::tpcc::draws::nurand;
+use crate::tpcc::random_values::nurand;
 
 const C_LOAD: u64 = 173;
 
@@ -177,7 +177,7 @@ fn terminals_share_the_warehouses_evenly() {
 fn constants_differ_from_those_of_the_data_as_the_standard_asks() {
     for c_load in 0..=255 {
         for seed in 0..200 {
-            let terminals = Constants::drawn(&mut Dice::new(seed, 1, 0), c_load);
+            let terminals = Constants::drawn(&mut RowRng::new(seed, 1, 0), c_load);
             let text = format!("{terminals:?}");
             let c_run: u64 = text.split([' ', ',']).nth(3).unwrap().parse().unwrap();
             let delta = c_run.abs_diff(c_load);
@@ -185,7 +185,7 @@ fn constants_differ_from_those_of_the_data_as_the_standard_asks() {
         }
     }
     let drawn: BTreeSet<String> =
-        (0..50).map(|seed| format!("{:?}", Constants::drawn(&mut Dice::new(seed, 1, 0), C_LOAD))).collect();
+        (0..50).map(|seed| format!("{:?}", Constants::drawn(&mut RowRng::new(seed, 1, 0), C_LOAD))).collect();
     assert_eq!(drawn.len(), 50);
 }
 
@@ -302,7 +302,7 @@ fn a_deferred_delivery_is_queued_by_a_terminal_and_carried_out_by_another_client
     assert_eq!(terminals.waiting_clients(), 2);
     let mut variables = Variables::new(&program, &[], &Automatic::default());
     let (mut terminal, mut deliverer) = (terminals.role(&program, 1), terminals.role(&program, 3));
-    assert_eq!((terminal.line(), deliverer.line()), (None, Some(LAGGING_LINE)));
+    assert_eq!((terminal.job_queue(), deliverer.job_queue()), (None, Some(LAG_QUEUE)));
     assert!(matches!(deliverer.next(5, &mut variables), Next::NotBefore(wake) if wake > 5));
     for since in [10, 20] {
         assert_eq!(terminal.next(since, &mut variables), Next::Job { script: 1, due: since });
@@ -335,7 +335,7 @@ fn scripts_and_data_of_other_workloads_are_refused() {
 #[test]
 fn numbers_that_are_drawn_often_are_spread_by_the_constant() {
     // Without the constant C, the same numbers would be frequent in every trial: those with many ones in binary.
-    let mut dice = Dice::new(1, 2, 3);
-    let mean = |dice: &mut Dice, c| (0..COUNT).map(|_| nurand(dice, 1023, 1, 3000, c)).sum::<u64>() / COUNT as u64;
-    assert!(mean(&mut dice, 0).abs_diff(mean(&mut dice, 700)) > 50);
+    let mut rng = RowRng::new(1, 2, 3);
+    let mean = |rng: &mut RowRng, c| (0..COUNT).map(|_| nurand(rng, 1023, 1, 3000, c)).sum::<u64>() / COUNT as u64;
+    assert!(mean(&mut rng, 0).abs_diff(mean(&mut rng, 700)) > 50);
 }

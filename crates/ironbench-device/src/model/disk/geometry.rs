@@ -16,7 +16,7 @@ pub struct Geometry {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Place {
+pub struct TrackPosition {
     /// Track, from 0 (outermost) to 1 (innermost).
     pub track: f64,
     /// Angle from 0 to 1.
@@ -33,7 +33,7 @@ impl Geometry {
         Self { outer, inner, surface, tracks: surface / mean_track }
     }
 
-    pub fn place(&self, offset: u64) -> Place {
+    pub fn position(&self, offset: u64) -> TrackPosition {
         let share = offset as f64 / self.surface;
         let slope = self.outer - self.inner;
         // The number of bytes up to a track is the integral of the rate over the tracks. The equation is solved here
@@ -45,11 +45,11 @@ impl Geometry {
             (self.outer - (self.outer * self.outer - 2.0 * slope * mean * share).max(0.0).sqrt()) / slope
         };
         let turns = track * self.tracks;
-        Place { track, angle: turns - turns.floor(), rate: self.outer - slope * track }
+        TrackPosition { track, angle: turns - turns.floor(), rate: self.outer - slope * track }
     }
 
     /// Whether two places are on the same track, so that no seek is needed between them.
-    pub fn one_track(&self, a: f64, b: f64) -> bool {
+    pub fn same_track(&self, a: f64, b: f64) -> bool {
         (a - b).abs() * self.tracks < 1.0
     }
 }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_ends_of_the_disk_have_the_rates_of_the_data_sheet() {
         let geometry = Geometry::new(4e12, 175e6, 83e6, REVOLUTION);
-        let (first, last) = (geometry.place(0), geometry.place(4_000_000_000_000));
+        let (first, last) = (geometry.position(0), geometry.position(4_000_000_000_000));
         assert!((first.rate * 1e9 - 175e6).abs() < 1.0 && first.track == 0.0);
         assert!((last.rate * 1e9 - 83e6).abs() < 1e3 && (last.track - 1.0).abs() < 1e-6);
     }
@@ -73,7 +73,7 @@ mod tests {
         #[test]
         fn bytes_that_pass_the_head_turn_the_disk_as_far(offset in 0u64..3_900_000_000_000, length in 1u64..500_000) {
             let geometry = Geometry::new(4e12, 175e6, 83e6, REVOLUTION);
-            let (from, to) = (geometry.place(offset), geometry.place(offset + length));
+            let (from, to) = (geometry.position(offset), geometry.position(offset + length));
             let turned = length as f64 / from.rate / REVOLUTION;
             let apart = (to.angle - from.angle).rem_euclid(1.0);
             let error = (apart - turned).rem_euclid(1.0);

@@ -7,30 +7,30 @@
 /// term describes the arm at full speed. Over uniformly random pairs of tracks the mean of √d is 8/15 and the mean of d
 /// is 1/3.
 #[derive(Debug, Clone, Copy)]
-pub struct Seek {
-    least: f64,
+pub struct SeekCurve {
+    constant: f64,
     root: f64,
-    line: f64,
+    linear: f64,
 }
 
-impl Seek {
+impl SeekCurve {
     /// Fits the curve to the seek time to the next track, the average over random pairs of tracks, and the full stroke.
     /// These times are in seconds, and the curve is in nanoseconds.
     pub fn new(track: f64, average: f64, full: f64) -> Self {
         let root = 5.0 * ((average - track) - (full - track) / 3.0);
-        Self { least: track * 1e9, root: root * 1e9, line: (full - track - root) * 1e9 }
+        Self { constant: track * 1e9, root: root * 1e9, linear: (full - track - root) * 1e9 }
     }
 
     /// Whether the seek time never decreases with the distance. Parameters for which it decreases are impossible for a
     /// disk.
     pub fn is_monotone(&self) -> bool {
         // The slope b/(2√d) + c has its minimum at one of the two ends.
-        self.root >= 0.0 && self.root / 2.0 + self.line >= 0.0
+        self.root >= 0.0 && self.root / 2.0 + self.linear >= 0.0
     }
 
     #[inline]
     pub fn time(&self, distance: f64) -> f64 {
-        self.least + self.root * distance.sqrt() + self.line * distance
+        self.constant + self.root * distance.sqrt() + self.linear * distance
     }
 }
 
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn the_curve_has_the_three_figures_it_was_made_of() {
-        let seek = Seek::new(0.23e-3, 7.5e-3, 17.1e-3);
+        let seek = SeekCurve::new(0.23e-3, 7.5e-3, 17.1e-3);
         assert!(seek.is_monotone());
         assert!((seek.time(0.0) - 0.23e6).abs() < 1.0);
         assert!((seek.time(1.0) - 17.1e6).abs() < 1.0);
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn figures_no_arm_could_have_are_seen() {
-        assert!(!Seek::new(1e-3, 2e-3, 20e-3).is_monotone());
-        assert!(!Seek::new(1e-3, 19e-3, 20e-3).is_monotone());
+        assert!(!SeekCurve::new(1e-3, 2e-3, 20e-3).is_monotone());
+        assert!(!SeekCurve::new(1e-3, 19e-3, 20e-3).is_monotone());
     }
 }

@@ -5,11 +5,11 @@ mod units;
 
 pub use rating::checked;
 
-use self::rating::{BLOCK, amplification, reads};
+use self::rating::{BLOCK, amplification, read_times};
 use self::units::{Program, Units};
-use super::line::{Line, PerByte, nanoseconds};
+use super::fifo_server::{FifoServer, PerByte, nanoseconds};
 use crate::device::{Device, Op};
-use crate::figures::FlashFigures;
+use crate::parameters::FlashParameters;
 
 /// Number of concurrent sequential write streams that are recognised, enough for a database's writers and its log.
 const STREAMS: usize = 8;
@@ -20,21 +20,21 @@ pub struct Flash {
     page: u64,
     units: Units,
     /// Number of bytes per unit that may wait in fast (SLC) flash. These bytes survive a power cut.
-    quick_room: u64,
-    read_link: Line,
-    write_link: Line,
+    slc_room: u64,
+    read_link: FifoServer,
+    write_link: FifoServer,
     duplex: bool,
     read_byte: PerByte,
     write_byte: PerByte,
     /// The controller, which serves one command at a time. This field is used for devices on which the controller is
     /// the bottleneck.
-    commands: Line,
+    commands: FifoServer,
     read_command: u64,
     write_command: u64,
     /// The part of a read's latency that is not spent in the controller or in flash.
     read_rest: u64,
     write_rest: u64,
-    flush: Line,
+    flush: FifoServer,
     flush_latency: u64,
     host_cpu: u64,
     cached: bool,
@@ -54,7 +54,7 @@ pub struct Flash {
 
 /// Properties of the device's use on which its speed depends.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Use {
+pub struct Usage {
     pub fill: f64,
     /// Fraction of the data's size that compression could save, 0 to 1.
     pub compressible: f64,
@@ -62,42 +62,43 @@ pub struct Use {
 
 impl Flash {
     /// Creates a device with `capacity`. The fast (SLC) flash is scaled with the capacity.
-    pub fn new(figures: &FlashFigures, capacity: u64, used: Use) -> Self {
-        let count = f64::from(figures.units);
-        let shrunk = if figures.compresses { 1.0 - used.compressible } else { 1.0 };
-        let reads = reads(figures);
-        let write_rate = written_rate(figures, shrunk);
+    pub fn new(parameters: &FlashParameters, capacity: u64, usage: Usage) -> Self {
+        let count = f64::from(parameters.units);
+        let shrunk = if parameters.compresses { 1.0 - usage.compressible } else { 1.0 };
+        let times = read_times(parameters);
+        let write_rate = write_rate_for(parameters, shrunk);
         // The controller is the bottleneck of writes only if writes one after the other do not exceed the rated number
         // per second. Otherwise flash is the bottleneck.
-        let command = if 1.0 / figures.write_iops <= figures.write_latency { 1.0 / figures.write_iops } else { 0.0 };
-        let rated = (figures.sustained_write_rate / (figures.sustained_write_iops * BLOCK)).max(1.0);
-        let aged = amplification(used.fill, figures.spare) / amplification(figures.rated_fill, figures.spare);
+        let command =
+            if 1.0 / parameters.write_iops <= parameters.write_latency { 1.0 / parameters.write_iops } else { 0.0 };
+        let rated = (parameters.sustained_write_rate / (parameters.sustained_write_iops * BLOCK)).max(1.0);
+        let aged = amplification(usage.fill, parameters.spare) / amplification(parameters.rated_fill, parameters.spare);
         // The time is above 0, because even perfectly compressible data cannot be stored without writing anything.
-        let byte_program = (count / figures.sustained_write_rate * shrunk).max(1e-12);
-        let page = (figures.page as u64).max(512);
-        let room = figures.buffer + figures.quick_flash * (capacity as f64 / figures.capacity).min(1.0);
+        let byte_program = (count / parameters.sustained_write_rate * shrunk).max(1e-12);
+        let page = (parameters.page as u64).max(512);
+        let room = parameters.buffer + parameters.quick_flash * (capacity as f64 / parameters.capacity).min(1.0);
         Self {
             capacity,
             page,
-            units: Units::new(figures.units as usize, (room / count) as u64, nanoseconds(figures.switch)),
-            quick_room: ((room - figures.buffer) / count) as u64,
-            read_link: Line::default(),
-            write_link: Line::default(),
-            duplex: figures.duplex,
-            read_byte: PerByte::of_rate(figures.read_rate),
-            write_byte: PerByte::of_rate(write_rate),
-            commands: Line::default(),
-            read_command: nanoseconds(reads.command),
+            units: Units::new(parameters.units as usize, (room / count) as u64, nanoseconds(parameters.switch)),
+            slc_room: ((room - parameters.buffer) / count) as u64,
+            read_link: FifoServer::default(),
+            write_link: FifoServer::default(),
+            duplex: parameters.duplex,
+            read_byte: PerByte::from_rate(parameters.read_rate),
+            write_byte: PerByte::from_rate(write_rate),
+            commands: FifoServer::default(),
+            read_command: nanoseconds(times.command),
             write_command: nanoseconds(command),
-            read_rest: nanoseconds(figures.read_latency - reads.occupancy - reads.command),
-            write_rest: nanoseconds(figures.write_latency - command.max(BLOCK / write_rate)),
-            flush: Line::default(),
-            flush_latency: nanoseconds(figures.flush_latency),
-            host_cpu: nanoseconds(figures.host_cpu),
-            cached: figures.write_cache,
-            protected: figures.protected,
-            block_read: reads.occupancy * 1e9,
-            byte_read: count / figures.read_rate * 1e9 * shrunk,
+            read_rest: nanoseconds(parameters.read_latency - times.occupancy - times.command),
+            write_rest: nanoseconds(parameters.write_latency - command.max(BLOCK / write_rate)),
+            flush: FifoServer::default(),
+            flush_latency: nanoseconds(parameters.flush_latency),
+            host_cpu: nanoseconds(parameters.host_cpu),
+            cached: parameters.write_cache,
+            protected: parameters.protected,
+            block_read: times.occupancy * 1e9,
+            byte_read: count / parameters.read_rate * 1e9 * shrunk,
             byte_program: byte_program * 1e9,
             amplified: (rated * aged).max(1.0),
             streams: [u64::MAX; STREAMS],
@@ -110,9 +111,9 @@ impl Flash {
         let link = if self.duplex { &mut self.read_link } else { &mut self.write_link };
         // A read reserves its slot on the interface on arrival, so that the rate is limited. The data are transferred
         // when the units deliver them.
-        let carrying = self.read_byte.of(length);
-        let carried = link.pass(now, carrying);
-        let commanded = if self.read_command == 0 { now } else { self.commands.pass(now, self.read_command) };
+        let carrying = self.read_byte.time_for(length);
+        let carried = link.serve(now, carrying);
+        let commanded = if self.read_command == 0 { now } else { self.commands.serve(now, self.read_command) };
         let begin = commanded.max(carried - carrying);
         let (mut at, end) = (offset, offset + u64::from(length));
         let mut read = begin;
@@ -137,8 +138,8 @@ impl Flash {
     }
 
     fn write(&mut self, now: u64, offset: u64, length: u32) -> u64 {
-        let commanded = if self.write_command == 0 { now } else { self.commands.pass(now, self.write_command) };
-        let carried = self.write_link.pass(now, self.write_byte.of(length)).max(commanded);
+        let commanded = if self.write_command == 0 { now } else { self.commands.serve(now, self.write_command) };
+        let carried = self.write_link.serve(now, self.write_byte.time_for(length)).max(commanded);
         let amplified = if self.is_sequential(offset, length) { 1.0 } else { self.amplified };
         let byte = self.byte_program * amplified;
         let mut left = u64::from(length).max(512);
@@ -172,8 +173,8 @@ impl Flash {
 }
 
 /// Returns the write rate. Compressible data are written faster, up to the rate of the interface.
-fn written_rate(figures: &FlashFigures, shrunk: f64) -> f64 {
-    (figures.write_rate / shrunk.max(1e-3)).min(figures.interface_rate)
+fn write_rate_for(parameters: &FlashParameters, shrunk: f64) -> f64 {
+    (parameters.write_rate / shrunk.max(1e-3)).min(parameters.interface_rate)
 }
 
 impl Device for Flash {
@@ -185,8 +186,8 @@ impl Device for Flash {
             // `flush_latency` was measured on an idle device. This latency includes the time to program one small
             // write. With more data in the buffer, a flush takes longer.
             Op::Flush => {
-                let written_back = self.units.written_back(self.quick_room);
-                self.flush.pass(now.max(self.latest), self.flush_latency).max(written_back)
+                let written_back = self.units.written_back(self.slc_room);
+                self.flush.serve(now.max(self.latest), self.flush_latency).max(written_back)
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use ironbench_core::{Error, Result};
 
-use crate::figures::FlashFigures;
+use crate::parameters::FlashParameters;
 
 /// Block size of random I/O in data sheets.
 pub const BLOCK: f64 = 4096.0;
 
 /// Maximum number of units. This is many times the number of dies of the largest devices, and a unit takes little
 /// memory.
-const MOST_UNITS: u32 = 1 << 16;
+const MAX_UNITS: u32 = 1 << 16;
 
 /// Returns how many seconds a random 4 KiB read occupies one of `units`, so that `depth` outstanding reads give `iops`.
 ///
@@ -38,7 +38,7 @@ pub fn read_occupancy(iops: f64, depth: f64, units: f64, latency: f64) -> f64 {
 
 /// Time of a random 4 KiB read in seconds, in the controller and in a unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reads {
+pub struct ReadTimes {
     /// Time in the controller, which serves one read at a time.
     pub command: f64,
     /// Time in one of the parallel units.
@@ -48,13 +48,13 @@ pub struct Reads {
 /// Determines the bottleneck of random reads. Usually it is the collision of reads in units. On a slow device, this
 /// would require a time in a unit that exceeds the latency of a whole read on an idle device. In this case, the
 /// controller is the bottleneck.
-pub fn reads(figures: &FlashFigures) -> Reads {
-    let (iops, units) = (figures.read_iops, f64::from(figures.units));
-    let occupancy = read_occupancy(iops, f64::from(figures.read_depth), units, figures.read_latency);
-    if occupancy < figures.read_latency * 0.99 {
-        return Reads { command: 0.0, occupancy };
+pub fn read_times(parameters: &FlashParameters) -> ReadTimes {
+    let (iops, units) = (parameters.read_iops, f64::from(parameters.units));
+    let occupancy = read_occupancy(iops, f64::from(parameters.read_depth), units, parameters.read_latency);
+    if occupancy < parameters.read_latency * 0.99 {
+        return ReadTimes { command: 0.0, occupancy };
     }
-    Reads { command: 1.0 / iops, occupancy: figures.read_latency - 1.0 / iops }
+    ReadTimes { command: 1.0 / iops, occupancy: parameters.read_latency - 1.0 / iops }
 }
 
 /// Returns the write amplification, which is the number of flash writes per host write, for sustained random writes.
@@ -66,43 +66,45 @@ pub fn reads(figures: &FlashFigures) -> Reads {
 /// Sources: Menon, "A performance comparison of RAID-5 and log-structured arrays", HPDC 1995;
 /// Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012.
 pub fn amplification(fill: f64, spare: f64) -> f64 {
-    let used = (fill * (1.0 - spare)).clamp(0.0, 0.999);
+    let usage = (fill * (1.0 - spare)).clamp(0.0, 0.999);
     let (mut low, mut high) = (0.0f64, 1.0f64);
     for _ in 0..60 {
         let valid = (low + high) / 2.0;
-        if (1.0 - valid) / -valid.ln() < used { low = valid } else { high = valid }
+        if (1.0 - valid) / -valid.ln() < usage { low = valid } else { high = valid }
     }
     1.0 / (1.0 - low)
 }
 
 /// Rejects parameters that contradict each other.
-pub fn checked(name: &str, figures: &FlashFigures) -> Result<()> {
+pub fn checked(name: &str, parameters: &FlashParameters) -> Result<()> {
     let fault = |cause: String| Err(Error::input(format!("device model {name}"), cause));
-    let least = f64::from(figures.read_depth) / figures.read_iops;
-    if figures.units == 0 || figures.read_depth == 0 {
+    let least = f64::from(parameters.read_depth) / parameters.read_iops;
+    if parameters.units == 0 || parameters.read_depth == 0 {
         return fault("units and read_depth must be at least 1".into());
     }
-    if figures.units > MOST_UNITS {
-        return fault(format!("{} units exceed the maximum of {MOST_UNITS}", figures.units));
+    if parameters.units > MAX_UNITS {
+        return fault(format!("{} units exceed the maximum of {MAX_UNITS}", parameters.units));
     }
-    if least < figures.read_latency {
+    if least < parameters.read_latency {
         return fault(format!(
             "{:.0} reads/s at depth {} would take {:.1} us each, less than read_latency",
-            figures.read_iops,
-            figures.read_depth,
+            parameters.read_iops,
+            parameters.read_depth,
             least * 1e6
         ));
     }
-    if figures.read_latency < 1.0 / figures.read_iops * 0.999 && figures.read_depth > 1 {
+    if parameters.read_latency < 1.0 / parameters.read_iops * 0.999 && parameters.read_depth > 1 {
         return fault("reads are faster than the latency of a single read allows".into());
     }
-    if figures.sustained_write_iops > figures.write_iops || figures.sustained_write_rate > figures.write_rate {
+    if parameters.sustained_write_iops > parameters.write_iops
+        || parameters.sustained_write_rate > parameters.write_rate
+    {
         return fault("the sustained write rate exceeds the rate into an empty buffer".into());
     }
-    if figures.read_rate > figures.interface_rate || figures.write_rate > figures.interface_rate {
+    if parameters.read_rate > parameters.interface_rate || parameters.write_rate > parameters.interface_rate {
         return fault("a rate exceeds the rate of the interface".into());
     }
-    if !(0.0..1.0).contains(&figures.spare) || !(0.0..=1.0).contains(&figures.rated_fill) {
+    if !(0.0..1.0).contains(&parameters.spare) || !(0.0..=1.0).contains(&parameters.rated_fill) {
         return fault("spare and rated_fill must be between 0 and 1".into());
     }
     Ok(())

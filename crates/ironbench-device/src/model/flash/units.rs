@@ -24,22 +24,22 @@ struct Unit {
     program: u64,
     bytes: u64,
     /// Whether the unit's last operation programmed a page.
-    programs: bool,
+    is_programming: bool,
 }
 
 impl Unit {
     /// Switches the unit to reading or programming. Returns the time that this takes.
     #[inline]
-    fn turned(&mut self, programs: bool, switch: u64) -> u64 {
-        let turns = self.programs != programs;
-        self.programs = programs;
+    fn switch_mode(&mut self, is_programming: bool, switch: u64) -> u64 {
+        let turns = self.is_programming != is_programming;
+        self.is_programming = is_programming;
         if turns { switch } else { 0 }
     }
 
     /// Returns when at most `room` bytes remain to be programmed. The speed is assumed to be that of the latest
     /// program.
     #[inline]
-    fn left_with(&self, room: u64) -> u64 {
+    fn drained_to(&self, room: u64) -> u64 {
         let takes = room as f64 / self.bytes.max(1) as f64 * self.program as f64;
         self.programmed.saturating_sub(takes as u64)
     }
@@ -61,7 +61,7 @@ impl Units {
     pub fn read(&mut self, now: u64, page: u64, takes: u64) -> u64 {
         let index = (page % self.units.len() as u64) as usize;
         let unit = &mut self.units[index];
-        let takes = takes + unit.turned(false, self.switch);
+        let takes = takes + unit.switch_mode(false, self.switch);
         let mut begin = now.max(unit.read);
         if unit.programmed > begin && unit.program > 0 {
             begin += (unit.programmed - begin) % unit.program;
@@ -77,16 +77,16 @@ impl Units {
         let count = self.units.len();
         let unit = &mut self.units[self.next];
         self.next = (self.next + 1) % count;
-        let takes = takes + unit.turned(true, self.switch);
+        let takes = takes + unit.switch_mode(true, self.switch);
         // The program starts after all reads so far and all earlier programs.
         unit.programmed = unit.programmed.max(now).max(unit.read) + takes;
         (unit.program, unit.bytes) = (takes, bytes);
-        Program { accepted: now.max(unit.left_with(self.room)), done: unit.programmed }
+        Program { accepted: now.max(unit.drained_to(self.room)), done: unit.programmed }
     }
 
     /// Returns when no unit has more than `room` bytes left to program.
     pub fn written_back(&self, room: u64) -> u64 {
-        self.units.iter().map(|unit| unit.left_with(room)).max().unwrap_or(0)
+        self.units.iter().map(|unit| unit.drained_to(room)).max().unwrap_or(0)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Parses packets from the server, which `framing` has cut out of the stream.
 
 use super::{Malformed, capability, status};
-use crate::wire::words::{self, said};
+use crate::wire::display::{self, said};
 
 /// First bytes of replies to a command.
 pub mod head {
@@ -176,7 +176,7 @@ pub fn server_error(body: &[u8]) -> ServerError {
     let rest = body.get(3..).unwrap_or_default();
     // An error before the greeting has no SQLSTATE.
     let (sqlstate, message) = match rest.split_first_chunk::<6>() {
-        Some((&[b'#', ref state @ ..], message)) => (words::sqlstate(state).unwrap_or(GENERAL), message),
+        Some((&[b'#', ref state @ ..], message)) => (display::sqlstate(state).unwrap_or(GENERAL), message),
         _ => (GENERAL, rest),
     };
     ServerError { number, sqlstate: sqlstate.to_owned(), message: said(message) }
@@ -214,7 +214,7 @@ impl Answer {
             Some(_) => {
                 let mut rest = Reader(body);
                 let columns = rest.integer()?;
-                if columns > MOST_COLUMNS {
+                if columns > MAX_COLUMNS {
                     return Err(Malformed::Nonsense);
                 }
                 let described = !cached || rest.byte()? != 0;
@@ -230,7 +230,7 @@ impl Answer {
 }
 
 /// Maximum number of columns that are accepted. Both servers allow 4096.
-const MOST_COLUMNS: u64 = 65_535;
+const MAX_COLUMNS: u64 = 65_535;
 
 /// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]

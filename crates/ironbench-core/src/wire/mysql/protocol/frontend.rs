@@ -53,7 +53,7 @@ fn cut(out: &mut Vec<u8>, start: usize, mut sequence: u8) {
 
 /// The client's side of the handshake.
 #[derive(Debug, Clone, Copy)]
-pub struct Introduction<'a> {
+pub struct HandshakeResponse<'a> {
     pub capabilities: u64,
     pub user: &'a str,
     pub database: &'a str,
@@ -78,8 +78,8 @@ fn opening(out: &mut Vec<u8>, capabilities: u64) {
 }
 
 /// Appends the reply to the server's greeting.
-pub fn introduction(out: &mut Vec<u8>, sequence: u8, introduction: &Introduction) {
-    let Introduction { capabilities, user, database, plugin, proof, program } = *introduction;
+pub fn handshake_response(out: &mut Vec<u8>, sequence: u8, handshake_response: &HandshakeResponse) {
+    let HandshakeResponse { capabilities, user, database, plugin, proof, program } = *handshake_response;
     packet(out, sequence, |out| {
         opening(out, capabilities);
         text(out, user);
@@ -183,8 +183,8 @@ mod tests {
         execute(&mut out, 7, |_| {});
         ssl_request(&mut out, 1, u64::MAX);
         let capabilities = capability::CONNECT_WITH_DB | capability::CONNECT_ATTRS;
-        let me = Introduction { capabilities, user: "u", database: "d", plugin: "p", proof: b"x", program: "i" };
-        introduction(&mut out, 2, &me);
+        let me = HandshakeResponse { capabilities, user: "u", database: "d", plugin: "p", proof: b"x", program: "i" };
+        handshake_response(&mut out, 2, &me);
         quit(&mut out);
         let (mut framer, mut input, mut found) = (Framer::new(), &out[..], Vec::new());
         while let Some(packet) = framer.next(&mut input, Rows::Keep).unwrap() {

@@ -1,7 +1,7 @@
 //! Parses messages from the server, which `framing` has cut out of the stream.
 
 use super::Malformed;
-use crate::wire::words::{self, said};
+use crate::wire::display::{self, said};
 
 /// Tags of the messages that a client receives.
 pub mod tag {
@@ -166,7 +166,7 @@ pub fn error_field(body: &[u8], letter: u8) -> Option<&[u8]> {
 /// Returns the SQLSTATE of an ErrorResponse. Returns `XX000` (internal error) if the server sent none.
 #[inline]
 pub fn sqlstate(body: &[u8]) -> &str {
-    error_field(body, b'C').and_then(|code| words::sqlstate(code.try_into().ok()?)).unwrap_or("XX000")
+    error_field(body, b'C').and_then(|code| display::sqlstate(code.try_into().ok()?)).unwrap_or("XX000")
 }
 
 /// An error of the server, with all its fields.

@@ -34,7 +34,7 @@ fn market() -> Market {
 }
 
 fn market_of(part: Part) -> Market {
-    Market::new(Curve { start_ms: 0, speed: 1.0 }, 685, Dice::new(1, 1, 1), Numbers { first: 1, part })
+    Market::new(Curve { start_ms: 0, speed: 1.0 }, 685, RowRng::new(1, 1, 1), OrderNumbers { first: 1, part })
 }
 
 fn order(trade: i64, kind: OrderKind, limit_cents: i64) -> Order {
