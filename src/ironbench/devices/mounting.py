@@ -95,7 +95,7 @@ class Mounted:
                 self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s))
 
     def counters(self) -> str:
-        """Returns the counters of the device's process as JSON (`Told` in
+        """Returns the counters of the device's process as JSON (`CountersFile` in
         crates/ironbench-device/src/live/request_handler.rs)."""
         try:
             return self._counters.read_text()
