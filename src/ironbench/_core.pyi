@@ -649,8 +649,8 @@ def probe_device(text: str, models: bytes, capacity: int | None, load: bytes) ->
     """Computes I/Os per second, bytes per second and latencies of a synthetic load on a device model. Simulated time is
     used, so the call does not wait.
 
-    `load`: JSON as in `crates/ironbench-device/src/replay/synthetic_load.rs`. Raises InputError as `normal_device` does.
-    Releases the GIL.
+    `load`: JSON as in `crates/ironbench-device/src/replay/synthetic_load.rs`. Raises InputError as `normal_device`
+    does. Releases the GIL.
     """
 
 def ask_device(
@@ -658,8 +658,8 @@ def ask_device(
 ) -> tuple[float, float, Histogram]:
     """Like `probe_device`, but for I/Os at the offsets in `places` (little-endian u64), in this order.
 
-    `load`: JSON as in `crates/ironbench-device/src/replay/listed_load.rs`. Raises InputError as `normal_device` does, if an
-    offset is not on the device, or if there are too few offsets. Releases the GIL.
+    `load`: JSON as in `crates/ironbench-device/src/replay/listed_load.rs`. Raises InputError as `normal_device` does,
+    if an offset is not on the device, or if there are too few offsets. Releases the GIL.
     """
 
 def replay_trace(

@@ -34,8 +34,8 @@ KINDS: dict[str, tuple[str, ...]] = {
     "volume": ("capacity", "iops", "rate", "read_latency", "write_latency", "io_size", "burst"),
     "controller": ("rate", "iops", "latency", "cache", "write_cache"),
 }
-"""The parameters of each kind of model. All parameters are required. `crates/ironbench-device/src/parameters.rs` explains
-them."""
+"""The parameters of each kind of model. All parameters are required. `crates/ironbench-device/src/parameters.rs`
+explains them."""
 
 _FIGURES = Range(0.0, 1e18, example="7.5 ms")
 """Allowed values of numeric parameters: seconds, bytes, bytes per second, and counts."""
