@@ -39,6 +39,7 @@ pub struct Progress {
     remote: Mutex<Option<RemoteState>>,
 }
 
+/// Progress of a drive that runs in another process.
 #[derive(Clone)]
 struct RemoteState {
     phase: String,

@@ -89,6 +89,7 @@ fn connect_error(py: Python<'_>, error: &PyErr) -> Error {
     Error::failure(text("subject").unwrap_or_default(), cause).hint(text("hint").unwrap_or_default())
 }
 
+/// A connection of a driver, as described at `drive_called`.
 struct DriverConnection {
     connection: Py<PyAny>,
     steps: Vec<Py<PyAny>>,

@@ -49,6 +49,7 @@ pub fn hand_rows(
     batcher.finish()
 }
 
+/// A sink that collects rows as Python values, and passes them to Python in batches.
 struct RowBatcher<'py, 'p> {
     max_rows: usize,
     columns: Vec<String>,

@@ -49,6 +49,7 @@ impl GiveUpTimer {
     }
 }
 
+/// A client of a blocking engine.
 pub struct BlockingLoop<'a, C> {
     engine: C,
     script: ScriptClient<'a>,
@@ -93,6 +94,7 @@ impl<C: Library> Worker for BlockingLoop<'_, C> {
     }
 }
 
+/// State of a client while it runs.
 struct BlockingRun<'a, 'r, 's, C> {
     engine: &'s mut C,
     script: &'s mut ScriptClient<'a>,

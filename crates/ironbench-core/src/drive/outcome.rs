@@ -154,6 +154,7 @@ fn columns(buckets: &[Bucket], width_s: f64) -> Columns {
     ])
 }
 
+/// A function that returns one metric of a second.
 type SecondMetric = fn(&Second) -> f64;
 
 fn seconds(buckets: &[Bucket], responses: &[Second]) -> Columns {

@@ -68,6 +68,7 @@ impl ProbeClient {
     }
 }
 
+/// A thread of the probe client, which sends one kind of request.
 struct ProbeWorker<'a, P: SessionProtocol> {
     kind: usize,
     probe: &'a ProbeClient,

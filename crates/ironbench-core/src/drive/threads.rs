@@ -155,8 +155,10 @@ pub struct DriveContext<'a> {
     pub active_clients: AtomicUsize,
 }
 
+/// The common start and the window, passed to all driving threads.
 type StartMessage = (u64, Window);
 
+/// The data with which the calling thread starts the driving threads and waits for them.
 struct Coordinator<'a> {
     gate: &'a Gate<StartMessage>,
     context: &'a DriveContext<'a>,

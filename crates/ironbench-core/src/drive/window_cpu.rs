@@ -20,6 +20,7 @@ struct State {
     over: bool,
 }
 
+/// CPU time of the driving threads inside the window.
 #[derive(Debug, Default)]
 pub(super) struct WindowCpu {
     state: Mutex<State>,

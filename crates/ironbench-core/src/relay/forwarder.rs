@@ -45,6 +45,7 @@ const LISTENER: u64 = u64::MAX;
 const NEW_CLIENT: u64 = u64::MAX - 1;
 const TIMER: u64 = u64::MAX - 2;
 
+/// How far a relayed connection has been opened.
 #[derive(Debug, PartialEq, Eq)]
 enum ConnectionStage {
     /// The client has not finished its preface.
@@ -63,6 +64,7 @@ struct Side {
     is_unregistered: bool,
 }
 
+/// One direction of a relayed connection.
 struct Direction {
     delay: DelayedBytes,
     /// Whether a timer is set for the side's next bytes.
@@ -79,6 +81,7 @@ struct Direction {
     is_broken: bool,
 }
 
+/// A connection of a client, and the connection of the relay to the server.
 struct RelayedConnection {
     sides: [Option<Side>; 2],
     directions: [Direction; 2],
@@ -86,6 +89,7 @@ struct RelayedConnection {
     server: Option<Endpoint>,
 }
 
+/// A place for a connection, which is used again after the connection has ended.
 #[derive(Default)]
 struct Slot {
     /// Number that distinguishes the successive connections in this slot.
@@ -93,6 +97,7 @@ struct Slot {
     connection: Option<RelayedConnection>,
 }
 
+/// A thread of the relay, with its connections and timers.
 pub struct Forwarder {
     shared: Arc<Shared>,
     number: usize,
@@ -314,6 +319,7 @@ impl Forwarder {
         }
     }
 
+    /// Handles an event of a connection.
     fn handle_event(&mut self, key: u64, flags: epoll::EventFlags) {
         let (slot, side) = ((key as u32) >> 2, (key & 3) as usize);
         let Some(connection) = self.connection(key) else { return };

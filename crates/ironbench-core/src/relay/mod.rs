@@ -82,6 +82,7 @@ struct NewClients {
     clients: Mutex<Vec<OwnedFd>>,
 }
 
+/// Counters of one thread.
 #[derive(Debug, Default)]
 struct ThreadCounters {
     cpu: OnceLock<ThreadClock>,

@@ -132,6 +132,7 @@ fn sample(
     }
 }
 
+/// Locks the collected samples, even if a thread has panicked.
 fn locked(collected: &Mutex<Collected>) -> std::sync::MutexGuard<'_, Collected> {
     collected.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -11,6 +11,7 @@ use crate::device::{Device, Op};
 use crate::model::fifo_server::{FifoServer, PerByte, nanoseconds};
 use crate::parameters::ControllerParameters;
 
+/// A device behind a controller or a bus, whose limits it shares with others.
 pub struct SharedController {
     device: Box<dyn Device>,
     per_byte: PerByte,

@@ -39,15 +39,18 @@ impl Parity {
         Self { busy_until: vec![0; members.len()], members, chunk, capacity }
     }
 
+    /// Returns the number of members that contain data in each row.
     fn data_members(&self) -> u64 {
         self.members.len() as u64 - 1
     }
 
+    /// Returns the member that contains the parity of a row.
     fn parity_member(&self, row: u64) -> usize {
         let count = self.members.len() as u64;
         (count - 1 - row % count) as usize
     }
 
+    /// Returns where the bytes `from..to` are stored. The bytes must be in one chunk.
     fn part(&self, from: u64, to: u64) -> ChunkRange {
         let number = from / self.chunk;
         let (row, column) = (number / self.data_members(), number % self.data_members());

@@ -102,6 +102,7 @@ impl Builder<'_> {
         Ok(Box::new(Stripe::new(mirrors, chunk)))
     }
 
+    /// Builds a device behind a controller or a bus.
     fn controller(&mut self, expression: &Expression, wanted: Option<u64>) -> Result<Box<dyn Device>> {
         self.options(expression, &[])?;
         let [controller, inner] = expression.members.as_slice() else {
@@ -126,6 +127,7 @@ impl Builder<'_> {
         Ok(Box::new(SharedController::new(parameters, device, write_cache)))
     }
 
+    /// Builds the members of a composite device, each with the capacity `each`.
     fn members(&mut self, expression: &Expression, each: Option<u64>, least: u64) -> Result<Vec<Box<dyn Device>>> {
         if count(expression) < least {
             let cause = format!("{} needs at least {least} members", expression.name);
@@ -140,6 +142,7 @@ impl Builder<'_> {
         Ok(members)
     }
 
+    /// Returns the chunk size that an option sets, or the default.
     fn chunk(&self, expression: &Expression, option: &str) -> Result<u64> {
         let options = self.options(expression, &[option])?;
         let Some(chunk) = options.number(option)? else { return Ok(CHUNK) };
@@ -163,6 +166,7 @@ fn fault(whole: &Expression, column: usize, cause: String) -> Error {
     Error::input(format!("device \"{}\"", whole.source), format!("column {column}: {cause}"))
 }
 
+/// Returns the number of members of a composite device.
 fn count(expression: &Expression) -> u64 {
     expression.members.iter().map(|member| u64::from(member.count)).sum()
 }

@@ -42,6 +42,7 @@ impl<'e> Options<'e> {
         }
     }
 
+    /// Returns the value of an option that is `on` or `off`.
     pub fn boolean(&self, key: &str) -> Result<Option<bool>> {
         match self.value(key) {
             None => Ok(None),

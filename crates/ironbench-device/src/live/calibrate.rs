@@ -22,6 +22,7 @@ const GROUPS: usize = 9;
 /// Number of slices into which the measurement of the rate is divided.
 const SLICES: u32 = 3;
 
+/// A block of memory with the alignment of direct I/O.
 #[repr(C, align(4096))]
 struct Page([u8; ALIGNMENT]);
 

@@ -54,12 +54,14 @@ impl Clock {
     }
 }
 
+/// A queue that delivers each item at its due time, in a separate thread.
 #[derive(Debug)]
 pub struct DelayQueue<T> {
     shared: Arc<Shared<T>>,
     _thread: BackgroundThread,
 }
 
+/// State of a queue that its thread and the callers share.
 #[derive(Debug)]
 struct Shared<T> {
     state: Mutex<State<T>>,
@@ -102,6 +104,7 @@ impl<T> DueHeap<T> {
         self.last_activity = self.last_activity.max(now);
     }
 
+    /// Whether so many items wait that the thread need not spin.
     fn is_deep(&self) -> bool {
         self.heap.len() >= DEEP_QUEUE
     }
@@ -154,6 +157,7 @@ impl WakeupLatency {
     }
 }
 
+/// An item with its due time. The number keeps items with equal due times in order of arrival.
 #[derive(Debug)]
 struct HeapEntry<T> {
     due: u64,

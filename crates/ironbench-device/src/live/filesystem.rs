@@ -16,6 +16,7 @@ use super::delay_queue::DelayQueue;
 use super::request_handler::{Clearing, PendingReply, RequestHandler, Responder};
 use super::tree;
 
+/// The reply to a FUSE request.
 #[derive(Debug)]
 pub enum FuseReply {
     Read(ReplyData),
@@ -88,6 +89,7 @@ impl PartitionFiles {
         tree::partition(&self.handler, inode.0)
     }
 
+    /// Queues a delayed reply. With None, the reply was already sent.
     fn queue_reply(&self, pending: Option<PendingReply<FuseReply>>) {
         if let Some(pending) = pending {
             self.queue.push(pending.arrival(), pending.due(), pending);

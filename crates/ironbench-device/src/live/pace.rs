@@ -57,6 +57,7 @@ impl Plan {
     }
 }
 
+/// The pacing of a device's answers, with the model, the path overhead, and the I/Os in flight.
 pub struct Pace {
     inner: Mutex<ModelClock>,
     takes_time: bool,
@@ -83,6 +84,7 @@ pub struct AnsweredTotals {
     pub others: u64,
 }
 
+/// The sums of `AnsweredTotals`, updated by several threads.
 #[derive(Debug, Default)]
 struct AtomicTotals {
     count: AtomicU64,
@@ -91,6 +93,7 @@ struct AtomicTotals {
     others: AtomicU64,
 }
 
+/// A device model, and the relation of model time to real time.
 struct ModelClock {
     device: Box<dyn Device>,
     mode: Mode,
@@ -104,6 +107,7 @@ struct ModelClock {
 }
 
 impl ModelClock {
+    /// Takes over the completion times of the I/Os answered since the last call.
     fn collect_answered(&mut self, newly_answered: &Mutex<Vec<Reverse<u64>>>) {
         let newly_answered = mem::take(&mut *newly_answered.lock().unwrap_or_else(PoisonError::into_inner));
         self.answered.extend(newly_answered);
@@ -214,6 +218,7 @@ impl Pace {
         }
     }
 
+    /// Returns the sums over the answered I/Os of this operation so far.
     pub fn totals(&self, op: Op) -> AnsweredTotals {
         let totals = &self.totals[op as usize];
         let AtomicTotals { count, bytes, delay_ns, others } = totals;

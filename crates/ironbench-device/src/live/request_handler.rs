@@ -20,6 +20,7 @@ use super::trace_writer::TraceWriter;
 use super::undo::{PowerCut, UndoLog};
 use crate::Op;
 
+/// A partition of the device: a range of its offsets, with its contents and its counts.
 #[derive(Debug)]
 pub struct Partition {
     pub name: String,
@@ -32,8 +33,11 @@ pub struct Partition {
 
 /// The destination of an answer. Each request is answered once.
 pub trait Responder {
+    /// Answers a read with its bytes.
     fn send_data(self, bytes: &[u8]);
+    /// Confirms a write of this many bytes.
     fn confirm_write(self, length: u32);
+    /// Confirms a request whose answer contains nothing else.
     fn confirm(self);
     /// Refuses the request, with `error` as an errno(3).
     fn refuse(self, error: i32);
@@ -404,6 +408,7 @@ impl RequestHandler {
         }
     }
 
+    /// Writes to the image. If a power cut must be possible, also logs the old and the new bytes.
     fn store(&self, partition: usize, offset: u64, data: &[u8]) -> io::Result<()> {
         let image = &self.partitions[partition].image;
         let Some(undo) = &self.undo else { return image.write(offset, data) };
@@ -419,6 +424,7 @@ impl RequestHandler {
         Ok(())
     }
 
+    /// Zeroes a range of the image. If a power cut must be possible, also logs the bytes that were not zero.
     fn zero(&self, partition: usize, offset: u64, length: u64) -> io::Result<()> {
         let image = &self.partitions[partition].image;
         let Some(undo) = &self.undo else { return image.discard(offset, length) };
@@ -439,6 +445,7 @@ impl RequestHandler {
         Ok(())
     }
 
+    /// Limits the length of a request to the end of the partition.
     fn clamp_length(&self, partition: usize, offset: u64, length: u32) -> u32 {
         let left = self.partitions[partition].length.saturating_sub(offset);
         u32::try_from(left).unwrap_or(u32::MAX).min(length)

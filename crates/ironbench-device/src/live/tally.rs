@@ -16,6 +16,7 @@ const LATENCIES: usize = (27 * PER_OCTAVE) as usize + 1;
 /// Number of kinds of operations. The kinds are used as indices.
 pub const KINDS: usize = 3;
 
+/// Counts of a partition, updated by several threads.
 #[derive(Debug)]
 pub struct PartitionTally {
     kinds: [OpTally; KINDS],
@@ -23,6 +24,7 @@ pub struct PartitionTally {
     deepest: AtomicU64,
 }
 
+/// Counts of one kind of operation, updated by several threads.
 #[derive(Debug)]
 struct OpTally {
     count: AtomicU64,
@@ -71,6 +73,7 @@ pub struct PartitionCounts {
     pub deepest: u64,
 }
 
+/// Cumulative counts of one kind of operation since the mount.
 #[derive(Debug, Serialize)]
 pub struct OpCounts {
     pub count: u64,
@@ -154,6 +157,7 @@ fn latency_bucket(ns: u64) -> usize {
     ((us.log2() * PER_OCTAVE as f64).ceil() as usize).min(LATENCIES - 1)
 }
 
+/// Returns the upper limit of a latency bucket, in nanoseconds.
 fn latency_bucket_end(index: usize) -> u64 {
     (1e3 * (index as f64 / PER_OCTAVE as f64).exp2()).round() as u64
 }

@@ -20,6 +20,7 @@ const MAX_WAITING_CHUNKS: usize = 64;
 /// padding 3.
 const ROW_BYTES: usize = 32;
 
+/// The writer of a trace. Rows are collected in chunks, and a separate thread writes full chunks to the file.
 #[derive(Debug)]
 pub struct TraceWriter {
     chunk: Mutex<Vec<u8>>,

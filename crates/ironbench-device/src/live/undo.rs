@@ -18,6 +18,7 @@ pub enum PowerCut {
 /// Size of the unit that a device writes atomically.
 const SECTOR: usize = 512;
 
+/// A part of a write, with the bytes before and after it.
 #[derive(Debug)]
 struct UnflushedWrite {
     /// Number of the write. All parts of a write have the same number.

@@ -15,6 +15,7 @@ use crate::parameters::VolumeParameters;
 /// Minimum size in bytes of I/Os that are merged.
 const MIN_MERGED_SIZE: u64 = 32 << 10;
 
+/// A cloud volume.
 #[derive(Debug, Clone)]
 pub struct Volume {
     capacity: u64,
@@ -49,6 +50,7 @@ struct TokenBucket {
 }
 
 impl TokenBucket {
+    /// Takes tokens for this cost, and returns when they are available.
     fn take(&mut self, now: u64, cost: f64) -> u64 {
         self.full = self.full.max(now as f64) + cost;
         (self.full - self.burst).max(now as f64).ceil() as u64

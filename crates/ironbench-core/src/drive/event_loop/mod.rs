@@ -25,6 +25,7 @@ use client::{Client, State};
 use job_queues::JobQueue;
 use session_end::PendingCancels;
 
+/// The clients of a driving thread, and their transport.
 pub struct EventLoop<T, X> {
     transport: T,
     clients: Vec<Client<X>>,
@@ -96,6 +97,7 @@ impl<T: Transport, X: Transaction> Worker for EventLoop<T, X> {
     }
 }
 
+/// State of an event loop while it runs.
 struct EventLoopRun<'a, 'r, T, X> {
     transport: &'a mut T,
     clients: &'a mut [Client<X>],
@@ -266,6 +268,7 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
         self.run_steps(client, step, now);
     }
 
+    /// Starts a transaction of the client. Returns its first step.
     #[inline]
     fn start_transaction(&mut self, id: usize, intended: u64, now: u64) -> Step {
         let client = &mut self.clients[id];
@@ -340,6 +343,7 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
         }
     }
 
+    /// Carries out steps of the client until it has to wait.
     #[inline]
     fn run_steps(&mut self, client: usize, mut step: Step, now: u64) {
         if self.transport.is_sending(client) && !matches!(step, Step::Receive | Step::Broken(_)) {

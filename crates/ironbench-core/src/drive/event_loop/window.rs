@@ -17,6 +17,7 @@ use crate::wire::transport::Transport;
 const CHECK_NS: u64 = 50 * MILLISECOND;
 
 impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
+    /// Checks whether the window has opened or closed, and whether the trial must end.
     #[cold]
     pub(super) fn check_window(&mut self, now: u64) {
         let warming_up = self.recorder.is_warming_up();

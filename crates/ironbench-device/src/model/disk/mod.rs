@@ -22,6 +22,7 @@ use super::fifo_server::{FifoServer, PerByte, nanoseconds};
 use crate::device::{Device, Op};
 use crate::parameters::DiskParameters;
 
+/// A rotating disk.
 #[derive(Debug, Clone)]
 pub struct Disk {
     capacity: u64,
@@ -150,6 +151,7 @@ impl Disk {
         done
     }
 
+    /// Records the end of a command that used the arm. Returns its completion time.
     fn finish(&mut self, end_passed_at: f64, at_least: u64) -> u64 {
         let done = (end_passed_at.ceil() as u64).max(at_least);
         self.end_passed_at = end_passed_at;

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use super::Mechanics;
 use crate::device::Op;
 
+/// The state of a write cache.
 #[derive(Debug, Clone)]
 pub struct WriteCache {
     capacity: u64,

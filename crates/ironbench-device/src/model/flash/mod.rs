@@ -14,6 +14,7 @@ use crate::parameters::FlashParameters;
 /// Number of concurrent sequential write streams that are recognised, enough for a database's writers and its log.
 const STREAMS: usize = 8;
 
+/// A flash device.
 #[derive(Debug, Clone)]
 pub struct Flash {
     capacity: u64,

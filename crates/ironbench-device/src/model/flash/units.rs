@@ -4,6 +4,7 @@
 //! before it and for a program in progress, and precedes programs that have not started. Switching between reading and
 //! programming costs a unit some time.
 
+/// The units of a device.
 #[derive(Debug, Clone)]
 pub struct Units {
     units: Vec<Unit>,
@@ -14,6 +15,7 @@ pub struct Units {
     switch: u64,
 }
 
+/// The state of one unit.
 #[derive(Debug, Clone, Default)]
 struct Unit {
     /// Time at which all reads so far will be complete.
@@ -45,6 +47,7 @@ impl Unit {
     }
 }
 
+/// The times at which data are accepted and programmed.
 pub struct Program {
     /// Time at which the buffer has room for the data.
     pub accepted: u64,
