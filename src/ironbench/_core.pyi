@@ -7,6 +7,7 @@ __all__ = [
     "BUILD_PROFILE",
     "VERSION",
     "ArrowRows",
+    "CapturedRows",
     "Connection",
     "DriveResult",
     "Histogram",
@@ -15,12 +16,12 @@ __all__ = [
     "LiveDevice",
     "LoadProgress",
     "LogRows",
+    "LoggedRows",
     "MysqlConnection",
     "Profile",
     "Profiler",
     "Progress",
     "Proxy",
-    "ProxyRows",
     "Relay",
     "Sampled",
     "Sampler",
@@ -549,6 +550,30 @@ class LogRows:
         read."""
 
 @final
+class LoggedRows:
+    """Statements that an engine has read from its logs. They are analysed and assigned to transactions."""
+
+    def __new__(cls, mask: bool) -> LoggedRows:
+        """`mask`: whether the rows contain no literals."""
+
+    def add(
+        self,
+        session: int,
+        at_us: int,
+        text: bytes,
+        names: tuple[str, str],
+        prepared: str | None,
+        values: Sequence[bytes | None],
+        types: str,
+        duration_us: int | None,
+        rows: int | None,
+    ) -> bool:
+        """Adds a statement. Returns whether the rows should be taken. `names`: user and database."""
+
+    def take(self) -> CapturedRows | None:
+        """Returns the statements that were added since the last call. Returns None if there are none."""
+
+@final
 class Proxy:
     """A proxy between an application and its server, which observes statements. It runs until `stop`."""
 
@@ -563,10 +588,10 @@ class Proxy:
     def is_running(self) -> bool:
         """Whether no thread of the proxy has failed."""
 
-    def take(self, seconds: float) -> tuple[ProxyRows | None, bool]:
+    def take(self, seconds: float) -> tuple[CapturedRows | None, bool]:
         """Waits at most `seconds` for statements. Returns them, and whether more may follow."""
 
-    def lose(self, rows: ProxyRows) -> list[int]:
+    def lose(self, rows: CapturedRows) -> list[int]:
         """Notes that statements could not be stored. Returns the transactions whose earlier statements are stored."""
 
     def stop(self) -> None:
@@ -576,8 +601,8 @@ class Proxy:
         """Returns the counters as JSON of `Counters` in crates/ironbench-proxy/src/proxy.rs."""
 
 @final
-class ProxyRows:
-    """Statements that a proxy has observed, as Arrow, with the columns of `LogRows`."""
+class CapturedRows:
+    """Statements of a capture as Arrow, with the columns of `LogRows`."""
 
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...

@@ -42,10 +42,10 @@ def test_both_logs_contain_the_statements_of_the_server(place: Path) -> None:
         assert user("capture", str(log), "-o", f"{name}.capture").code == 0
         shown = user("show", f"{name}.capture", "--json").document
         calls = {one["template"]: one["calls"] for one in shown["top"]}
-        assert calls["insert into item values(?)"] == 20
+        assert calls["insert into item values (?, ?)"] == 20
         assert calls["select name from item where id = ?"] == 30
         assert calls["update item set name = ? where id < ?"] == 1
         assert shown["capture"]["format"] == f"{name} log"
         assert (shown["busy_s"] > 0) == (name == "slow")
-        refused = user("run", "capture", "--with", f"file={name}.capture", "--plan")
-        assert refused.code == 2 and "not replayed" in refused.stderr
+        planned = user("run", "capture", "--with", f"file={name}.capture", "--engine", "mariadb", "--plan")
+        assert planned.code == 0, planned.stderr

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ironbench import workloads
+from ironbench import engines, workloads
 from ironbench.cli import show
 from ironbench.cli.run import execute
 from ironbench.errors import FailureError, InputError
@@ -493,7 +493,7 @@ def ordered(key_of: object, *, literal: bool) -> list[str]:
 def inferred(path: str) -> tuple[keys.KeyUse, list[tuple[int, int]], list[tuple[int, list[int], list[int], list[int]]]]:
     with file.database() as opened:
         opened.execute(f"CREATE VIEW chosen AS SELECT * FROM {file.source(path)}")
-        use = keys.infer(opened)
+        use = keys.infer(opened, engines.capturing("").generates)
         known = file.asked(opened, "SELECT maker, result FROM keys ORDER BY maker")
         replaced = file.asked(opened, "SELECT number, places, lengths, slots FROM replaced ORDER BY number")
     return use, known, replaced  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""General and slow logs of MariaDB and MySQL: what is read from them, and that their captures are only shown."""
+"""General and slow logs of MariaDB and MySQL: what is read from them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ironbench import workloads
-from ironbench.engines.mariadb.logs import MysqlLogs, _template, recognised
+from ironbench.engines.mariadb.logs import MysqlLogs, recognised
 from ironbench.errors import InputError
 from ironbench.report import wording
 from ironbench.report.capture import page
@@ -82,28 +82,34 @@ def test_a_general_log(tmp_path: Path) -> None:
         (1, 1, "", "", "select ?", False),
         (2, 2, "app", "shop", "set autocommit = ?", False),
         (2, 3, "app", "shop", "start transaction", False),
-        (2, 3, "app", "shop", "insert into sale values(?)", True),
-        (3, 4, "root", "shop", "select name from item where id = ? and n in(?)", False),
+        (2, 3, "app", "shop", "insert into sale values (?, ?), ...", True),
+        (3, 4, "root", "shop", "select name from `Item` where id = ? and n in (...)", False),
         (2, 3, "app", "shop", "commit", False),
         (3, 5, "root", "shop", "select ?", False),
         (3, 6, "root", "shop", "set password for app = ?", False),
     ]
-    assert rows(path, "epoch_us(started_at)")[4] == (1796004192000000,)
+    assert rows(path, "prepared, text, parameters, parameter_types")[6] == ("1", "select ?", ["5"], "i")
+    assert rows(path, "left_out")[7] == ("server-wide",)
+    assert rows(path, "epoch_us(started_at)")[1:6] == [
+        *((1796004191000000 + place * 333333,) for place in range(3)),
+        *((1796004192000000 + place * 250000,) for place in range(2)),
+    ]
     assert [one.code for one in facts.notes] == [
-        "capture-not-replayed",
+        "capture-not-replayable",
+        "capture-without-durations",
         "capture-whole-seconds",
-        "capture-durations-unknown",
         "capture-unknown-users",
     ]
     assert all(wording.sentences(facts.notes))
-    assert "ironbench run capture" not in text.page(page(path))
+    assert "long_query_time" in text.page(page(path))
+    assert "ironbench run capture" in text.page(page(path))
 
 
 def test_a_slow_log_has_durations_and_rows(tmp_path: Path) -> None:
     path = captured(tmp_path, SLOW)
     assert rows(path, "session, database_name, template, duration_us, row_count") == [
         (1, "shop", "select * from item where price > ?", 250_000, 3),
-        (1, "shop", "update item set price = ? where id in(?)", 100, 2),
+        (1, "shop", "update item set price = ? where id in (...)", 100, 2),
     ]
     assert contents.contents(path).top[0].total_s == 0.25
     (tmp_path / "mysql").mkdir()
@@ -125,20 +131,21 @@ def test_a_masked_capture_has_no_literal(tmp_path: Path) -> None:
     path = captured(tmp_path, GENERAL, mask=True)
     for one, template in rows(path, "text, template"):
         assert one == template and "7" not in str(one) and "it" not in str(one).split()
+    facts = file.facts(path)
+    assert not facts.replayable and facts.notes[0].code == "capture-not-replayed"
+    with pytest.raises(InputError, match="can be shown, but not replayed"):
+        tape.chosen(workloads.get("capture").validated({"file": path}))
 
 
 def test_no_password_is_in_a_capture(tmp_path: Path) -> None:
     line = "\t\t     3 Query\tcreate user x identified by 'hunter2hunter2'\n"
     path = captured(tmp_path, GENERAL + line)
     assert "hunter2" not in str(rows(path, "text, template")) and b"hunter2" not in Path(path).read_bytes()
-    assert rows(path, "left_out")[-1] == ("password",)
+    assert rows(path, "left_out")[-1] == ("server-wide",)
 
 
 def test_what_is_not_possible_is_refused(tmp_path: Path) -> None:
-    path = captured(tmp_path, SLOW)
-    chosen = workloads.get("capture").validated({"file": path})
-    with pytest.raises(InputError, match="can be shown, but not replayed"):
-        tape.chosen(chosen)
+    captured(tmp_path, SLOW)
     (tmp_path / "general.log").write_text(GENERAL)
     with pytest.raises(InputError, match="several formats"):
         logs.capture([str(tmp_path / "general.log"), str(tmp_path / "server.log")], str(tmp_path / "x"))
@@ -158,15 +165,46 @@ def test_a_log_that_ends_anywhere_is_read(cut: int, tmp_path: Path) -> None:
         assert len(list(MysqlLogs(name).read([str(tmp_path / "log")]))) <= 8
 
 
-@pytest.mark.parametrize(
-    ("sql", "template"),
-    [
-        ("SELECT  a FROM `B`.c WHERE d='x\\'y' AND e = 0x1F", "select a from b.c where d = ? and e = ?"),
-        ("insert into t values (1,2),(3,4)", "insert into t values(?)"),
-        ("select 1 # comment\nfrom t;", "select ? from t"),
-        ("select @a, t1.c2 from t1", "select @a, t1.c2 from t1"),
-        ("", ""),
-    ],
-)
-def test_templates(sql: str, template: str) -> None:
-    assert _template(sql)[0] == template
+TRIGGERS = """261130  2:03:11\t     31 Connect\tapp@localhost on shop using Socket
+\t\t     31 Query\tinsert into t (a) values (1)
+\t\t     31 Query\tinsert into audit values (NEW.a, old.b)
+\t\t     31 Query\tinsert into t values (1) as new on duplicate key update a = new.a
+\t\t     31 Query\tprepare s from 'select ?'
+\t\t     31 Prepare\tselect ?
+\t\t     31 Query\texecute s using @a
+\t\t     31 Execute\tselect 1
+\t\t     32 Connect\tx@localhost on shop using Socket
+\t\t     32 Connect\tAccess denied for user 'x'@'localhost' (using password: YES)
+"""
+
+
+def test_entries_of_a_general_log_that_no_client_sent_are_left_out(tmp_path: Path) -> None:
+    path = captured(tmp_path, TRIGGERS)
+    assert [one for (one,) in rows(path, "text")] == [
+        "insert into t (a) values (1)",
+        "insert into t values (1) as new on duplicate key update a = new.a",
+        "prepare s from 'select ?'",
+        "execute s using @a",
+    ]
+    (known,) = (one for one in file.facts(path).notes if one.code == "capture-trigger-statements")
+    assert known.values["statements"] == 1
+
+
+EXECUTED = """261130  2:03:11\t     31 Connect\tapp@localhost on shop using Socket
+\t\t     31 Prepare\tselect '?', a from t where b = ? and c = ? -- ?
+\t\t     31 Prepare\tselect a from t where d = ?
+\t\t     31 Execute\tselect '?', a from t where b = -7 and c = 'it\\'s \\n' -- ?
+\t\t     31 Execute\tselect a from t where d = NULL
+\t\t     31 Execute\tselect a from t where d = 1.5e0
+\t\t     31 Execute\tselect a from unknown
+"""
+
+
+def test_parameters_are_found_in_the_executed_text(tmp_path: Path) -> None:
+    path = captured(tmp_path, EXECUTED)
+    assert rows(path, "prepared, parameters, parameter_types") == [
+        ("1", ["-7", "it's \n"], "is"),
+        ("2", [None], "s"),
+        ("2", ["1.5e0"], "d"),
+        (None, None, None),
+    ]

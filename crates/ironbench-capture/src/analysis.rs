@@ -50,7 +50,7 @@ impl Analysis {
         let decoded = if decoded.contains('\0') { decoded.replace('\0', " ") } else { decoded.into_owned() };
         let (text, unmasked) = match (mask, dialect) {
             (Some(mask), Dialect::Postgres) => mask.statement(&decoded),
-            // A capture of MySQL is never replayed, so its literals need no replacement.
+            // A masked capture of MySQL is never replayed, so its literals need no replacement.
             (Some(_), Dialect::Mysql) => (template.clone(), Vec::new()),
             (None, _) => (decoded, Vec::new()),
         };

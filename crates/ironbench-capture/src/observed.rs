@@ -29,9 +29,14 @@ pub struct Observed {
     /// Name of the prepared statement: empty for the unnamed statement, and None for the simple protocol.
     pub prepared: Option<Arc<[u8]>>,
     pub values: Vec<Option<Vec<u8>>>,
-    pub duration_us: u64,
-    /// Number of rows that the statement returned or changed.
-    pub rows: u64,
+    /// Types of the parameters, as in [`Executed`].
+    pub types: Vec<u8>,
+    /// Duration, or None if it is unknown.
+    pub duration_us: Option<u64>,
+    /// Number of rows that the statement returned or changed, or None if it is unknown.
+    pub rows: Option<u64>,
+    /// Key that the statement generated, or None if it is unknown.
+    pub generated: Option<u64>,
     /// SQLSTATE of the error that ended the statement.
     pub error: Option<[u8; 5]>,
     pub obstacle: Option<Obstacle>,
@@ -77,6 +82,8 @@ struct Session {
     request: u32,
     /// Whether statements of the current transaction could not be stored.
     is_incomplete: bool,
+    /// Whether a statement outside a block begins one, because autocommit is off.
+    begins_by_itself: bool,
 }
 
 /// Assigns statements to transactions, and collects them into batches with the columns of a capture.
@@ -165,13 +172,25 @@ impl Collector {
             self.transactions += 1;
             session.transaction = self.transactions;
         }
+        if analysis.control == Control::Restarts && session.in_block && one.error.is_none() {
+            self.transactions += 1;
+            session.transaction = self.transactions;
+        }
         session.request = one.request;
         let transaction = session.transaction;
         match analysis.control {
+            Control::Restarts if one.error.is_none() => session.in_block = true,
+            Control::Autocommit(on) if one.error.is_none() => {
+                session.begins_by_itself = !on;
+                if on {
+                    (session.in_block, session.transaction) = (false, 0);
+                }
+            }
             Control::Begins if one.error.is_none() => session.in_block = true,
             Control::Ends => (session.in_block, session.transaction) = (false, 0),
             Control::Chains => (session.in_block, session.transaction) = (true, 0),
-            Control::Begins | Control::None => {}
+            Control::None if session.begins_by_itself => session.in_block = true,
+            Control::Begins | Control::None | Control::Restarts | Control::Autocommit(_) => {}
         }
         match one.leaves_block {
             Some(true) => session.in_block = true,
@@ -185,9 +204,11 @@ impl Collector {
             analysis,
             prepared: one.prepared.map(|name| name.to_vec()),
             parameters: Parameters::Sent(one.values),
-            duration_us: Some(one.duration_us),
+            duration_us: one.duration_us,
             error: one.error.map(Vec::from).unwrap_or_default(),
-            rows: Some(one.rows),
+            rows: one.rows,
+            types: one.types,
+            generated: one.generated,
             obstacle,
             names: one.names,
             ..Executed::default()
@@ -214,8 +235,10 @@ mod tests {
             text: text.as_bytes().into(),
             prepared: Some(Arc::from(&b""[..])),
             values: Vec::new(),
-            duration_us: 1,
-            rows: 2,
+            types: Vec::new(),
+            duration_us: Some(1),
+            rows: Some(2),
+            generated: None,
             error: None,
             obstacle: None,
             request,
@@ -267,6 +290,33 @@ mod tests {
             statement("select 1", 4, Some(false)),
         ];
         assert_eq!(transactions(block), [1, 1, 1, 2]);
+    }
+
+    #[test]
+    fn without_the_servers_state_the_statements_of_mysql_decide_where_a_transaction_ends() {
+        let mut collector = Collector::new(false, Dialect::Mysql).unwrap();
+        let texts = [
+            ("begin", 1),
+            ("insert into t values (1)", 1),
+            ("begin", 2),
+            ("update t set a = 1", 2),
+            ("create table u (a int)", 2),
+            ("select 1", 3),
+            ("set autocommit = 0", 4),
+            ("insert into t values (2)", 5),
+            ("select 2", 5),
+            ("commit", 5),
+            ("select 3", 6),
+            ("set autocommit = 1", 6),
+            ("select 4", 7),
+        ];
+        for (number, (text, _)) in texts.into_iter().enumerate() {
+            let one = Observed { prepared: None, ..statement(text, number as u32 + 1, None) };
+            collector.add(Event::Statement(Box::new(one)));
+        }
+        let batch = collector.batch().unwrap();
+        let found = batch.column_by_name("transaction").unwrap().as_primitive::<UInt64Type>().clone();
+        assert_eq!(found.values().to_vec(), texts.map(|(_, transaction)| transaction));
     }
 
     #[test]

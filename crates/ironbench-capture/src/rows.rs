@@ -275,6 +275,8 @@ pub(crate) fn schema() -> SchemaRef {
         Field::new("writes", DataType::Boolean, false),
         text("obstacle"),
         Field::new("row_count", DataType::Int64, true),
+        text("types"),
+        Field::new("generated", DataType::UInt64, true),
     ]))
 }
 
@@ -303,6 +305,8 @@ pub(crate) struct Builder {
     writes: BooleanBuilder,
     obstacles: StringBuilder,
     row_counts: Int64Builder,
+    types: StringBuilder,
+    generated: UInt64Builder,
     /// Length of the longest parameter that does not end with "...". The field `dotted` is about the parameters that
     /// end with "...". The field contains the length of the shortest and of the longest of them, without the dots.
     longest: usize,
@@ -335,6 +339,8 @@ impl Builder {
             writes: BooleanBuilder::new(),
             obstacles: StringBuilder::new(),
             row_counts: Int64Builder::new(),
+            types: StringBuilder::new(),
+            generated: UInt64Builder::new(),
             longest: 0,
             dotted: None,
         }
@@ -371,6 +377,8 @@ impl Builder {
             Arc::new(self.writes.finish()),
             Arc::new(self.obstacles.finish()),
             Arc::new(self.row_counts.finish()),
+            Arc::new(self.types.finish()),
+            Arc::new(self.generated.finish()),
         ];
         Some(RecordBatch::try_new(schema(), columns).expect("every column has each row"))
     }
@@ -487,6 +495,8 @@ impl Handler for Builder {
         self.writes.append_value(analysis.writes);
         self.obstacles.append_option(obstacle.map(Obstacle::code));
         self.row_counts.append_option(executed.rows.map(|rows| rows as i64));
+        self.types.append_option((!executed.types.is_empty()).then(|| name(&executed.types)));
+        self.generated.append_option(executed.generated);
     }
 }
 

@@ -39,6 +39,11 @@ pub struct Executed {
     pub begun_before: bool,
     /// Number of rows that the statement returned or changed, or None if it is unknown.
     pub rows: Option<u64>,
+    /// Types of the parameters, as codes of `Parameter` (crates/ironbench-core, `wire::mysql::protocol::binary`). Empty
+    /// if they are unknown.
+    pub types: Vec<u8>,
+    /// Key that the statement generated, or None if it is unknown.
+    pub generated: Option<u64>,
     /// The reason why a replay leaves out the statement, if the log or proxy that it comes from shows one.
     pub obstacle: Option<Obstacle>,
     pub names: Arc<Names>,
@@ -345,7 +350,7 @@ impl Session {
                 (self.in_block, self.begun_before, self.transaction, self.virtual_transaction) = (false, false, 0, 0);
             }
             Control::Chains => (self.in_block, self.begun_before, self.transaction) = (true, false, 0),
-            Control::Begins | Control::None => {}
+            Control::Begins | Control::None | Control::Restarts | Control::Autocommit(_) => {}
         }
     }
 }

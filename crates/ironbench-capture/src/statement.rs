@@ -34,6 +34,10 @@ pub enum Obstacle {
     Gap,
     /// The client called a function without SQL (FunctionCall).
     FunctionCall,
+    /// The statement chooses another database (USE). A replay runs all statements in one database.
+    Use,
+    /// A table in the statement has the name of its database, which is not that of a replay.
+    OtherDatabase,
 }
 
 impl Obstacle {
@@ -54,6 +58,8 @@ impl Obstacle {
             Self::BinaryParameters => "binary-parameters",
             Self::Gap => "gap",
             Self::FunctionCall => "function-call",
+            Self::Use => "use",
+            Self::OtherDatabase => "other-database",
         }
     }
 }
@@ -66,6 +72,10 @@ pub enum Control {
     Ends,
     /// The statement ends the block and begins another one (`COMMIT AND CHAIN`).
     Chains,
+    /// The statement begins a block. If one is open, it ends before the statement (`BEGIN` of MySQL).
+    Restarts,
+    /// The statement determines whether each statement is a transaction (`SET autocommit` of MySQL).
+    Autocommit(bool),
 }
 
 /// The analysis of a statement.
@@ -91,7 +101,7 @@ impl Statement {
     }
 
     pub fn in_dialect(text: &[u8], dialect: Dialect) -> Self {
-        let mut read = Reading::new(text);
+        let mut read = Reading::new(text, dialect);
         let mut tokens = Scan::of(text, dialect).filter(|token| token.kind != Kind::Comment).peekable();
         while let Some(token) = tokens.next() {
             let adjacent = tokens.peek().filter(|next| next.kind == Kind::Number && next.at.start == token.at.end);
@@ -128,6 +138,53 @@ const OTHER_SESSIONS: &[&str] = &[
 /// Objects that are shared by all databases, or that contain credentials.
 const SERVER_OBJECTS: &[&str] =
     &["database", "role", "user", "group", "tablespace", "system", "subscription", "server", "publication"];
+/// First keywords of statements of MySQL that change data or the schema.
+const MYSQL_WRITES: &[&str] = &[
+    "insert", "update", "delete", "replace", "truncate", "create", "alter", "drop", "rename", "load", "call",
+    "optimize", "analyze", "repair", "grant", "revoke", "import",
+];
+/// First keywords of statements of MySQL that commit the open transaction (MySQL 8.4 Reference Manual, "Statements That
+/// Cause an Implicit Commit").
+const MYSQL_COMMITS: &[&str] = &[
+    "alter",
+    "create",
+    "drop",
+    "rename",
+    "truncate",
+    "grant",
+    "revoke",
+    "install",
+    "uninstall",
+    "lock",
+    "analyze",
+    "optimize",
+    "repair",
+    "check",
+    "cache",
+    "flush",
+    "reset",
+];
+/// First keywords of statements of MySQL that affect the whole server.
+const MYSQL_SERVER_WIDE: &[&str] = &[
+    "shutdown",
+    "restart",
+    "purge",
+    "flush",
+    "reset",
+    "install",
+    "uninstall",
+    "change",
+    "clone",
+    "binlog",
+    "grant",
+    "revoke",
+];
+/// Objects of MySQL that are shared by all databases, or that contain credentials.
+const MYSQL_SERVER_OBJECTS: &[&str] =
+    &["database", "schema", "user", "role", "server", "tablespace", "logfile", "instance"];
+/// Databases of MySQL that every server has, and whose contents no statement of an application changes.
+const MYSQL_SHARED: &[&str] = &["information_schema", "performance_schema", "sys"];
+
 fn is_one_of(words: &[&str], word: &[u8]) -> bool {
     words.iter().any(|known| known.as_bytes() == word)
 }
@@ -179,6 +236,7 @@ impl Word {
 
 struct Reading<'a> {
     text: &'a [u8],
+    dialect: Dialect,
     out: Vec<u8>,
     last: Last,
     /// Open brackets. Each has its kind, and the length of the output before it.
@@ -198,13 +256,20 @@ struct Reading<'a> {
     /// Whether the body of an SQL-standard function has begun. Semicolons in it end no statement.
     in_body: bool,
     last_word: Word,
+    /// Whether the next name is that of a table. If so, it can follow the name of a database.
+    names_table: bool,
+    /// The database whose name may precede the table's name.
+    qualifier: Option<Word>,
+    /// Whether the statement sets `autocommit`, and its value follows.
+    sets_autocommit: bool,
     full: bool,
 }
 
 impl<'a> Reading<'a> {
-    fn new(text: &'a [u8]) -> Self {
+    fn new(text: &'a [u8], dialect: Dialect) -> Self {
         Self {
             text,
+            dialect,
             out: Vec::with_capacity(text.len().min(LONGEST)),
             last: Last::Start,
             open: Vec::new(),
@@ -219,6 +284,9 @@ impl<'a> Reading<'a> {
             parameters: 0,
             in_body: false,
             last_word: Word::default(),
+            names_table: false,
+            qualifier: None,
+            sets_autocommit: false,
             full: false,
         }
     }
@@ -232,10 +300,17 @@ impl<'a> Reading<'a> {
 
     fn token(&mut self, token: &Token) {
         let bytes = &self.text[token.at.clone()];
+        if self.dialect == Dialect::Mysql {
+            self.mysql_token(token.kind, bytes);
+        }
         match token.kind {
             Kind::Word => self.word(bytes),
             Kind::Identifier => self.push(bytes, Last::Other),
             Kind::String | Kind::Number => self.push(b"?", Last::Other),
+            Kind::Parameter if bytes == b"?" => {
+                self.parameters += 1;
+                self.push(b"?", Last::Other);
+            }
             Kind::Parameter => {
                 let number = std::str::from_utf8(&bytes[1..]).ok().and_then(|digits| digits.parse().ok());
                 self.parameters = self.parameters.max(number.unwrap_or(0));
@@ -261,12 +336,16 @@ impl<'a> Reading<'a> {
         if self.known < self.first.len() {
             self.first[self.known] = word;
             self.known += 1;
-            self.beginning();
+            match self.dialect {
+                Dialect::Postgres => self.beginning(),
+                Dialect::Mysql => self.mysql_beginning(),
+            }
         }
         match (word.as_bytes(), self.first[0].as_bytes()) {
-            (b"insert" | b"update" | b"delete" | b"merge", b"with" | b"explain") => self.writes = true,
-            (b"stdin" | b"stdout", b"copy") => self.obstacle = Some(Obstacle::Copy),
             (b"chain", _) if self.control == Control::Ends => self.control = Control::Chains,
+            (b"insert" | b"update" | b"delete" | b"merge", b"with" | b"explain") => self.writes = true,
+            _ if self.dialect == Dialect::Mysql => self.mysql_word(),
+            (b"stdin" | b"stdout", b"copy") => self.obstacle = Some(Obstacle::Copy),
             (b"atomic", b"create") => self.in_body = true,
             (b"end", _) if self.in_body => self.in_body = false,
             (one, _) if one.starts_with(b"pg_") && is_one_of(OTHER_SESSIONS, one) => {
@@ -320,8 +399,95 @@ impl<'a> Reading<'a> {
         }
     }
 
+    /// Processes the first words of a statement of MySQL.
+    fn mysql_beginning(&mut self) {
+        let words = self.first;
+        let [first, second, third, fourth] =
+            [0, 1, 2, 3].map(|place| if place < self.known { words[place].as_bytes() } else { b"" });
+        let server_wide = Some(Obstacle::ServerWide);
+        match (self.known, first) {
+            (1, _) => {
+                if self.verb.length == 0 {
+                    self.verb = words[0];
+                }
+                self.writes |= is_one_of(MYSQL_WRITES, first);
+                if is_one_of(MYSQL_SERVER_WIDE, first) {
+                    self.obstacle = server_wide;
+                }
+                match first {
+                    b"begin" => self.begins(),
+                    b"commit" | b"rollback" => self.control = Control::Ends,
+                    b"xa" => self.obstacle = Some(Obstacle::TwoPhase),
+                    b"load" => self.obstacle = Some(Obstacle::Copy),
+                    b"kill" => self.obstacle = Some(Obstacle::OtherSessions),
+                    b"use" => self.obstacle = Some(Obstacle::Use),
+                    _ if is_one_of(MYSQL_COMMITS, first) => self.control = Control::Ends,
+                    _ => {}
+                }
+            }
+            // BEGIN NOT ATOMIC starts a compound statement.
+            (2, b"begin") if second == b"not" => (self.control, self.in_body) = (Control::None, true),
+            (2, b"start") if second == b"transaction" => self.begins(),
+            (2, b"start" | b"stop") if matches!(second, b"slave" | b"replica" | b"all" | b"group_replication") => {
+                self.obstacle = server_wide;
+            }
+            (2, b"xa") if matches!(second, b"start" | b"begin") => self.begins(),
+            (2, b"xa") if matches!(second, b"commit" | b"rollback") => self.control = Control::Ends,
+            (2, b"set") if matches!(second, b"global" | b"password" | b"persist" | b"persist_only") => {
+                self.obstacle = server_wide;
+            }
+            (2, b"rollback") if second == b"to" => self.control = Control::None,
+            (3, b"rollback") if third == b"to" => self.control = Control::None,
+            (2, b"create" | b"drop") if second == b"temporary" => self.control = Control::None,
+            (4, b"create") if (second, fourth) == (b"or", b"temporary") => self.control = Control::None,
+            (2, b"create" | b"alter" | b"drop" | b"rename") if is_one_of(MYSQL_SERVER_OBJECTS, second) => {
+                self.obstacle = server_wide;
+            }
+            (4, b"create") if second == b"or" && is_one_of(MYSQL_SERVER_OBJECTS, fourth) => {
+                self.obstacle = server_wide;
+            }
+            _ => {}
+        }
+    }
+
+    /// Processes a word of a statement of MySQL.
+    fn mysql_word(&mut self) {
+        match (self.last_word.as_bytes(), self.first[0].as_bytes()) {
+            (b"procedure" | b"function" | b"trigger" | b"event" | b"package", b"create") => self.in_body = true,
+            (b"outfile" | b"dumpfile", _) => self.obstacle = Some(Obstacle::ServerWide),
+            (b"autocommit", b"set") => self.sets_autocommit = true,
+            _ => {}
+        }
+    }
+
+    /// Finds the value of `autocommit`, and names of databases before names of tables.
+    fn mysql_token(&mut self, kind: Kind, bytes: &[u8]) {
+        if self.sets_autocommit && matches!(kind, Kind::Word | Kind::Number | Kind::String) {
+            let off = matches!(bytes.to_ascii_lowercase().as_slice(), b"0" | b"off" | b"false" | b"'off'");
+            (self.control, self.sets_autocommit) = (Control::Autocommit(!off), false);
+        }
+        let is_name = matches!(kind, Kind::Word | Kind::Identifier);
+        if kind == Kind::Mark
+            && bytes == b"."
+            && self.qualifier.is_some_and(|word| !is_one_of(MYSQL_SHARED, word.as_bytes()))
+        {
+            self.obstacle = Some(Obstacle::OtherDatabase);
+        }
+        let word = Word::of(bytes.strip_prefix(b"`").and_then(|name| name.strip_suffix(b"`")).unwrap_or(bytes));
+        self.qualifier = (is_name && self.names_table).then_some(word);
+        self.names_table = match (kind, word.as_bytes()) {
+            (Kind::Word, b"from" | b"join" | b"into" | b"update" | b"table" | b"call") => true,
+            (Kind::Word, b"ignore" | b"low_priority" | b"if" | b"exists" | b"not") => self.names_table,
+            _ => false,
+        };
+    }
+
     fn begins(&mut self) {
-        self.control = if self.control == Control::Ends { Control::Chains } else { Control::Begins };
+        self.control = match (self.control, self.dialect) {
+            (Control::Ends, _) => Control::Chains,
+            (_, Dialect::Postgres) => Control::Begins,
+            (_, Dialect::Mysql) => Control::Restarts,
+        };
     }
 
     fn mark(&mut self, bytes: &[u8]) {
@@ -444,8 +610,58 @@ mod tests {
             assert_eq!(template(text), "select ?, ?, `col` from t where a = ? and b = ?", "{text}");
         }
         let of = |text: &str| Statement::in_dialect(text.as_bytes(), Dialect::Mysql);
-        assert_eq!(of("start transaction").control, Control::Begins);
         assert!(of("insert into `t` values (1)").writes);
+        assert_eq!(of("select '?', ?, a from t where b = ?").parameters, 2);
+    }
+
+    #[test]
+    fn transactions_of_mysql_begin_and_end_as_the_server_decides() {
+        use Control::{Autocommit, Chains, Ends, None, Restarts};
+        for (text, control) in [
+            ("start transaction", Restarts),
+            ("BEGIN", Restarts),
+            ("begin not atomic select 1; commit; end", None),
+            ("commit", Ends),
+            ("end", None),
+            ("rollback to savepoint a", None),
+            ("commit; begin", Chains),
+            ("create table t (a int)", Ends),
+            ("create temporary table t (a int)", None),
+            ("create procedure p() begin select 1; commit; end", Ends),
+            ("truncate t", Ends),
+            ("SET autocommit=0", Autocommit(false)),
+            ("set names utf8, @@session.autocommit = OFF", Autocommit(false)),
+            ("set @@autocommit := 1", Autocommit(true)),
+            ("select autocommit from t where a = 0", None),
+        ] {
+            assert_eq!(Statement::in_dialect(text.as_bytes(), Dialect::Mysql).control, control, "{text}");
+        }
+    }
+
+    #[test]
+    fn statements_of_mysql_that_a_replay_cannot_run_are_recognised() {
+        use Obstacle::{Copy, OtherDatabase, OtherSessions, ServerWide, TwoPhase, Use};
+        for (text, obstacle) in [
+            ("load data local infile 'x' into table t", Some(Copy)),
+            ("kill 5", Some(OtherSessions)),
+            ("xa start 'a'", Some(TwoPhase)),
+            ("use shop", Some(Use)),
+            ("set global max_connections = 5", Some(ServerWide)),
+            ("set @@global.max_connections = 5", Some(ServerWide)),
+            ("create or replace user u", Some(ServerWide)),
+            ("drop schema shop", Some(ServerWide)),
+            ("grant all on d.* to u", Some(ServerWide)),
+            ("select a from shop.item", Some(OtherDatabase)),
+            ("insert into `shop`.`item` values (1)", Some(OtherDatabase)),
+            ("select item.a from item join sale on sale.b = item.a", None),
+            ("select a from information_schema.tables", None),
+            ("update item i set i.a = 1", None),
+            ("set session wait_timeout = 5", None),
+            ("create table users (id int)", None),
+            ("select 'use', copy from t", None),
+        ] {
+            assert_eq!(Statement::in_dialect(text.as_bytes(), Dialect::Mysql).obstacle, obstacle, "{text}");
+        }
     }
 
     #[test]

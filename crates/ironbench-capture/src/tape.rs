@@ -26,7 +26,7 @@ pub struct Part {
 /// which the client sends them. Returns the range of each client.
 ///
 /// The columns are `client`, `opens`, `begins`, `ends`, `pipelined`, `failed`, `discards`, `at_us` (since the start),
-/// `duration_us`, `kind`, `place`, `prepared`, `text` and `parameters`. The columns `key_slot` and `key_result`
+/// `duration_us`, `kind`, `place`, `prepared`, `last_use`, `text`, `parameters` and `types`. The columns `key_slot` and `key_result`
 /// describe a returned key that a later statement contains. These columns are NULL if there is no such key. The columns
 /// `key_places`, `key_lengths` and `key_slots` describe the values that a replay replaces.
 ///
@@ -79,11 +79,12 @@ impl<W: Write> Writer<W> {
             (flags(batch, "pipelined")?, flag::PIPELINED),
             (flags(batch, "failed")?, flag::FAILED),
             (flags(batch, "discards")?, flag::DISCARDS),
+            (flags(batch, "last_use")?, flag::LAST_USE),
         ];
         let times = numbers::<Int64Type>(batch, "at_us")?;
         let durations = numbers::<Int64Type>(batch, "duration_us")?;
         let (kinds, places) = (numbers::<Int32Type>(batch, "kind")?, numbers::<Int32Type>(batch, "place")?);
-        let (names, texts) = (texts(batch, "prepared")?, texts(batch, "text")?);
+        let (names, texts, types) = (texts(batch, "prepared")?, texts(batch, "text")?, texts(batch, "types")?);
         let parameters = column(batch, "parameters")?.as_list_opt::<i32>().ok_or(Trouble::Column("parameters"))?;
         let (slots, results) = (numbers::<Int32Type>(batch, "key_slot")?, numbers::<Int32Type>(batch, "key_result")?);
         let replaced = ["key_places", "key_lengths", "key_slots"];
@@ -96,6 +97,8 @@ impl<W: Write> Writer<W> {
             for (values, flag) in &flags {
                 set |= if values.value(row) { *flag } else { 0 };
             }
+            let typed = extended && types.is_valid(row) && types.value(row).len() == usize::from(count);
+            set |= if typed { flag::TYPED } else { 0 };
             self.keys.clear();
             if slots.is_valid(row) || replaced[0].is_valid(row) {
                 let returned = slots.is_valid(row).then(|| (slots.value(row) as u32, results.value(row) as u16));
@@ -114,6 +117,7 @@ impl<W: Write> Writer<W> {
                 name: if extended { names.value(row).as_bytes() } else { b"" },
                 text: texts.value(row).as_bytes(),
                 parameters: count,
+                types: if typed { types.value(row).as_bytes() } else { b"" },
                 values: if extended { &self.values } else { b"" },
                 keys: &self.keys,
             };
@@ -225,6 +229,7 @@ mod tests {
             ("pipelined", all(false)),
             ("failed", all(false)),
             ("discards", all(false)),
+            ("last_use", all(false)),
             ("at_us", Arc::new(PrimitiveArray::<Int64Type>::from(vec![1000, 1500, 700]))),
             ("duration_us", Arc::new(PrimitiveArray::<Int64Type>::from(vec![Some(600), Some(1), None]))),
             ("kind", Arc::new(PrimitiveArray::<Int32Type>::from(vec![0, 1, 0]))),
@@ -232,6 +237,7 @@ mod tests {
             ("prepared", Arc::new(StringArray::from(vec![None, Some("s"), Some("")]))),
             ("text", Arc::new(StringArray::from(vec!["a", "b", "c"]))),
             ("parameters", Arc::new(parameters.finish())),
+            ("types", Arc::new(StringArray::from(vec![None, Some("is"), Some("s")]))),
             ("key_slot", integers([Some(5), None, None])),
             ("key_result", integers([Some(1), None, None])),
             ("key_places", lists(1)),
@@ -250,6 +256,7 @@ mod tests {
         assert_eq!(pauses, [1_000_000, 0, 700_000], "the second overlaps with the first by 100 µs");
         assert_eq!((read[0].has(flag::EXTENDED), read[0].values), (false, &b""[..]));
         assert_eq!((read[1].parameters, read[1].values), (2, &b"\0\0\0\x01x\xff\xff\xff\xff"[..]));
+        assert_eq!([read[0].types, read[1].types, read[2].types], [&b""[..], b"is", b""], "a wrong number is ignored");
         assert_eq!((read[2].name, read[2].parameters, read[1].place), (&b""[..], 0, 2));
         let keys: Vec<_> = read.iter().map(|one| (one.has(flag::KEYS), StatementKeys::read(one.keys))).collect();
         assert_eq!(keys[0].1.unwrap().returned, Some((5, 1)));

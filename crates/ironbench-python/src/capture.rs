@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use ironbench_capture::observed::{Collector, Dialect, Event, Names, Observed};
 use ironbench_capture::rows::{self, FFI_ArrowArrayStream, Logs, Progress, Statements};
 use ironbench_capture::tape::{self, RecordBatchStreamReader};
 use ironbench_core::Error;
@@ -12,6 +13,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::data::unreadable;
 use crate::errors::raise;
+use crate::proxy::CapturedRows;
 
 pub const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
@@ -67,6 +69,75 @@ impl LogRows {
         let json = serde_json::to_vec(&*summary);
         let json = json.map_err(|error| raise(Error::failure("capture", error.to_string())))?;
         Ok(PyBytes::new(py, &json))
+    }
+}
+
+/// Statements that an engine has read from its logs. Analyses them, and assigns them to transactions.
+#[pyclass(module = "ironbench._core", frozen)]
+pub struct LoggedRows(Mutex<LoggedState>);
+
+struct LoggedState {
+    collector: Collector,
+    names: Arc<Names>,
+    requests: u32,
+}
+
+#[pymethods]
+impl LoggedRows {
+    /// `mask` says whether the rows contain no literals.
+    #[new]
+    fn new(mask: bool) -> PyResult<Self> {
+        let collector = Collector::new(mask, Dialect::Mysql).map_err(raise)?;
+        Ok(Self(Mutex::new(LoggedState { collector, names: Arc::default(), requests: 0 })))
+    }
+
+    /// Adds a statement. Returns whether the rows should be taken.
+    #[pyo3(signature = (session, at_us, text, names, prepared, values, types, duration_us, rows))]
+    #[expect(clippy::too_many_arguments, reason = "the fields of a statement")]
+    fn add(
+        &self,
+        session: u32,
+        at_us: i64,
+        text: &[u8],
+        names: (&str, &str),
+        prepared: Option<&str>,
+        values: Vec<Option<Vec<u8>>>,
+        types: &str,
+        duration_us: Option<u64>,
+        rows: Option<u64>,
+    ) -> bool {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (user, database) = names;
+        if *state.names.user != *user.as_bytes() || *state.names.database != *database.as_bytes() {
+            let (user, database) = (user.into(), database.into());
+            state.names = Arc::new(Names { user, database, application: Vec::new() });
+        }
+        state.requests = state.requests.wrapping_add(1);
+        let statement = Observed {
+            session,
+            at_us,
+            text: text.into(),
+            prepared: prepared.map(|name| name.as_bytes().into()),
+            values,
+            types: types.into(),
+            duration_us,
+            rows,
+            generated: None,
+            error: None,
+            obstacle: None,
+            request: state.requests,
+            in_block: false,
+            leaves_block: None,
+            after_gap: false,
+            names: Arc::clone(&state.names),
+        };
+        state.collector.add(Event::Statement(Box::new(statement)));
+        state.collector.is_full()
+    }
+
+    /// Returns the statements that were added since the last call. Returns None if there are none.
+    fn take(&self) -> Option<CapturedRows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).collector.batch().map(CapturedRows)
     }
 }
 

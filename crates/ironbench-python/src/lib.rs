@@ -32,7 +32,7 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use crate::capture::{LogRows, write_tape};
+    use crate::capture::{LogRows, LoggedRows, write_tape};
     #[pymodule_export]
     use crate::connection::Connection;
     #[pymodule_export]
@@ -56,7 +56,7 @@ mod _core {
     #[pymodule_export]
     use crate::profile::{Profile, Profiler, available};
     #[pymodule_export]
-    use crate::proxy::{Proxy, ProxyRows};
+    use crate::proxy::{CapturedRows, Proxy};
     #[pymodule_export]
     use crate::relay::Relay;
     #[pymodule_export]

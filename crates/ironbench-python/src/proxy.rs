@@ -38,14 +38,14 @@ impl Proxy {
 
     /// Waits at most `seconds` for statements. Returns them, or None if there are none yet. Also returns whether more
     /// may follow.
-    fn take(&self, py: Python<'_>, seconds: f64) -> (Option<ProxyRows>, bool) {
+    fn take(&self, py: Python<'_>, seconds: f64) -> (Option<CapturedRows>, bool) {
         let (batch, more) = py.detach(|| self.0.take(Duration::from_secs_f64(seconds.clamp(0.0, 3600.0))));
-        (batch.map(ProxyRows), more)
+        (batch.map(CapturedRows), more)
     }
 
     /// Notes that statements could not be stored. Returns the transactions that are incomplete, because earlier
     /// statements of them are stored.
-    fn lose(&self, rows: &ProxyRows) -> Vec<u64> {
+    fn lose(&self, rows: &CapturedRows) -> Vec<u64> {
         self.0.lose(&rows.0)
     }
 
@@ -62,12 +62,12 @@ impl Proxy {
     }
 }
 
-/// Statements that a proxy has observed, as Arrow.
+/// Statements of a capture, as Arrow.
 #[pyclass(module = "ironbench._core", frozen)]
-pub struct ProxyRows(RecordBatch);
+pub struct CapturedRows(pub RecordBatch);
 
 #[pymethods]
-impl ProxyRows {
+impl CapturedRows {
     fn __len__(&self) -> usize {
         self.0.num_rows()
     }

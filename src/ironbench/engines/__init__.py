@@ -15,7 +15,7 @@ from ironbench.engines.durability import Loss, losses
 from ironbench.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from ironbench.engines.base import Engine
+    from ironbench.engines.base import CaptureTraits, Engine
     from ironbench.model.secrets import Secrets
     from ironbench.model.session import Session
     from ironbench.model.system import System
@@ -88,6 +88,14 @@ def scheme(dsn: str) -> str:
 def of_scheme(word: str) -> Engine | None:
     """Returns the engine whose DSNs have this scheme. Returns None if there is no such engine."""
     return next((engine for engine in map(get, names()) if word in engine.traits.schemes), None)
+
+
+def capturing(protocol: str) -> CaptureTraits:
+    """Returns the description of captures with this protocol. Raises InputError if no engine has such captures."""
+    for captures in (get(name).traits.captures for name in names()):
+        if captures is not None and captures.protocol == protocol:
+            return captures
+    raise InputError("capture", f"contains statements of an unknown protocol: {protocol}", "update ironbench")
 
 
 def able(needs: Sequence[str]) -> list[str]:

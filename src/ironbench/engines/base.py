@@ -104,6 +104,39 @@ class SuggestedSetting:
 
 
 @dataclass(frozen=True, slots=True)
+class CaptureTraits:
+    """Describes captures of an engine's statements."""
+
+    protocol: str
+    """Name of the protocol. A replay sends the statements of a capture only to engines with the same protocol. Captures
+    of the engine whose logs the core reads do not name their protocol, so its name is ""."""
+    generates: str
+    """Regular expression that matches the template of a statement that returns a generated key."""
+    logs_all: str
+    """The setting with which the server logs every statement with its duration."""
+    parameter: str
+    """Regular expression that matches a placeholder in a statement. If the expression has a group, the group is the
+    number of the parameter. Otherwise, placeholders are numbered in the order of the text. The expression also matches
+    literals, so that no placeholder is found inside of them."""
+    pipelines: bool = False
+    """Whether clients send prepared statements of an implicit transaction without waiting for replies."""
+    masks: bool = True
+    """Whether masked statements have literals of the original types, so that they can be replayed."""
+    shifts_time: bool = True
+    """Whether times in statements can be shifted to the time of the capture."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProxiedServer:
+    """A server to which a proxy connects."""
+
+    connection: Mapping[str, Any]
+    """The server in the format of a proxy's order (crates/ironbench-proxy/src/proxy.rs), without a password."""
+    accepts_tls: bool = True
+    """Whether the proxy can accept TLS connections of clients."""
+
+
+@dataclass(frozen=True, slots=True)
 class Traits:
     """Properties of an engine, as data."""
 
@@ -123,6 +156,8 @@ class Traits:
     that the engine is not a server."""
     digests: str = ""
     """Name of the server's statistics from which a capture is made (`administration.digests`)."""
+    captures: CaptureTraits | None = None
+    """Describes captures of the engine's statements. None if its statements cannot be captured."""
     packages: tuple[str, ...] = ()
     """Python packages that contain the engine. Every record contains their versions."""
     events: Mapping[str, str] = field(default_factory=dict)
@@ -218,9 +253,9 @@ class Engine(ABC):
         returns None if the core itself reads the logs of this engine."""
         return None
 
-    def proxied(self, text: str) -> dict[str, Any] | None:
-        """Returns the server of a DSN in the format of a proxy's order (crates/ironbench-proxy/src/proxy.rs). The
-        result contains no password. Returns None if the core has no proxy for this engine. Raises InputError."""
+    def proxied(self, text: str) -> ProxiedServer | None:
+        """Returns the server of a DSN for a proxy. Returns None if the core has no proxy for this engine. Raises
+        InputError."""
         return None
 
     def installations(self) -> tuple[tuple[str, str], ...]:

@@ -10,21 +10,20 @@ from typing import NamedTuple, Protocol
 class LoggedStatement(NamedTuple):
     session: int
     """Number of the connection that ran the statement."""
-    transaction: int
     at_us: int
     """Start of the statement in microseconds since 1970."""
     text: str
-    template: str
-    """Text of the statement in lower case, with `?` in place of literals."""
-    command: str
-    """First keyword of the statement, in lower case."""
-    writes: bool
-    duration_us: int | None
-    rows: int | None
     user: str
     database: str
-    hides: bool
-    """Whether a password was removed from the text."""
+    duration_us: int | None = None
+    rows: int | None = None
+    prepared: str | None = None
+    """Name of the prepared statement, or None if the statement was not prepared."""
+    values: Sequence[bytes | None] = ()
+    """Values of the prepared statement's parameters."""
+    types: str = ""
+    """Types of the parameters, as codes of `Parameter` in
+    crates/ironbench-core/src/wire/mysql/protocol/binary.rs."""
 
 
 @dataclass(slots=True)
@@ -34,10 +33,12 @@ class LogDamage:
     unreadable: int = 0
     """Number of lines that belong to no log entry."""
     begun_before: int = 0
-    """Number of statements whose user or database is unknown, because their connection was opened before the log
+    """Number of sessions whose user or database is unknown, because their connection was opened before the log
     starts."""
     whole_seconds: bool = False
     """Whether the log contains times only in whole seconds."""
+    of_triggers: int = 0
+    """Number of entries that were left out because triggers ran these statements."""
 
 
 class LogReader(Protocol):

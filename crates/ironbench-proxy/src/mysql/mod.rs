@@ -67,8 +67,12 @@ struct Running {
     name: Option<Arc<[u8]>>,
     text: Arc<[u8]>,
     values: Vec<Option<Vec<u8>>>,
+    /// Types of the parameters, as codes of [`binary::Parameter`].
+    types: Vec<u8>,
     obstacle: Option<Obstacle>,
     rows: u64,
+    /// The AUTO_INCREMENT value that the statement generated, or 0.
+    generated: u64,
 }
 
 /// The packet that the server sends next.
@@ -241,7 +245,7 @@ impl MysqlTracker {
     fn running(&self, at: Instant, name: Option<Arc<[u8]>>, text: Arc<[u8]>, is_cut: bool) -> Box<Running> {
         let text = if is_cut { crate::framing::beginning(&text).into() } else { text };
         let obstacle = is_cut.then_some(Obstacle::LongText);
-        Box::new(Running { at, name, text, values: Vec::new(), obstacle, rows: 0 })
+        Box::new(Running { at, name, text, values: Vec::new(), types: Vec::new(), obstacle, rows: 0, generated: 0 })
     }
 
     /// Parses a COM_STMT_EXECUTE.
@@ -266,13 +270,14 @@ impl MysqlTracker {
         let (text, was_cut) = (known.text.clone(), known.is_cut || is_cut);
         let has_long_data = std::mem::take(&mut known.has_long_data);
         let values = if was_cut || has_long_data { None } else { values(known, &mut rest) };
+        let types = known.types.iter().map(|&(kind, unsigned)| binary::Parameter::code(kind, unsigned)).collect();
         let mut running = self.running(now, Some(named(id)), text, false);
         running.obstacle = match &values {
             Some(_) => None,
             None if was_cut || has_long_data => Some(Obstacle::LongText),
             None => Some(Obstacle::BinaryParameters),
         };
-        running.values = values.unwrap_or_default();
+        (running.values, running.types) = (values.unwrap_or_default(), types);
         Ok(running)
     }
 
@@ -369,6 +374,7 @@ impl MysqlTracker {
                 head::OK => {
                     let done = Done::read(body)?;
                     running.rows += done.affected;
+                    running.generated = done.generated;
                     if !done.has_more() {
                         return self.end_statement(None, Some(done.is_in_transaction()), now);
                     }
@@ -435,8 +441,10 @@ impl MysqlTracker {
             text: running.text,
             prepared: running.name,
             values: running.values,
-            duration_us: now.saturating_sub(start) / 1000,
-            rows: running.rows,
+            types: running.types,
+            duration_us: Some(now.saturating_sub(start) / 1000),
+            rows: Some(running.rows),
+            generated: (running.generated > 0).then_some(running.generated),
             error,
             obstacle: running.obstacle,
             request: self.request,

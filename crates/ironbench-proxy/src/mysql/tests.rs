@@ -83,8 +83,8 @@ fn rows_of_all_results_are_counted_with_both_ends() {
         session.server(&result);
         session.server(&[if deprecate_eof { end(1) } else { eof(1) }]);
         let [one] = &session.ended()[..] else { panic!() };
-        assert_eq!((one.rows, one.leaves_block, one.error), (10, Some(true), None), "{deprecate_eof}");
-        assert_eq!((one.at_us, one.duration_us), (3000, 4000));
+        assert_eq!((one.rows, one.leaves_block, one.error), (Some(10), Some(true), None), "{deprecate_eof}");
+        assert_eq!((one.at_us, one.duration_us), (3000, Some(4000)));
     }
 }
 
@@ -104,7 +104,10 @@ fn prepared_statements_keep_text_and_parameters() {
     session.server(&[error("22003")]);
     let [first, second] = &session.ended()[..] else { panic!() };
     assert_eq!(first.values, [Some(b"-5".to_vec()), Some(b"it".to_vec()), None]);
-    assert_eq!((&first.text[..], first.prepared.as_deref(), first.rows), (&b"select ?, ?, ?"[..], Some(&b"7"[..]), 1));
+    assert_eq!(
+        (&first.text[..], first.prepared.as_deref(), first.rows),
+        (&b"select ?, ?, ?"[..], Some(&b"7"[..]), Some(1))
+    );
     assert_eq!((second.values.clone(), second.error), (vec![Some(b"7".to_vec()), None, None], Some(*b"22003")));
     session.client(&[packet(0, b"\x18\x07\0\0\0\0\0long"), packet(0, &[&head[..], b"\x06\0"].concat())]);
     session.server(&[ok(1, 2)]);
@@ -124,8 +127,8 @@ fn a_cursor_is_opened_without_rows_and_fetched() {
     session.client(&[packet(0, b"\x1c\x01\0\0\0\x0a\0\0\0")]);
     session.server(&[packet(1, b"\0\0a"), packet(2, b"\0\0b"), eof(0x82)]);
     let [opened, fetched] = &session.ended()[..] else { panic!() };
-    assert_eq!((opened.rows, opened.obstacle), (0, None));
-    assert_eq!((fetched.rows, fetched.obstacle), (2, Some(Obstacle::Fetch)));
+    assert_eq!((opened.rows, opened.obstacle), (Some(0), None));
+    assert_eq!((fetched.rows, fetched.obstacle), (Some(2), Some(Obstacle::Fetch)));
 }
 
 #[test]
@@ -138,7 +141,7 @@ fn the_rows_of_a_file_are_no_commands() {
     session.client(&[query("select 1")]);
     session.server(&[ok(0, 2)]);
     let texts: Vec<_> = session.ended().iter().map(|one| (one.text.len(), one.rows)).collect();
-    assert_eq!(texts, [(39, 2), (8, 0)]);
+    assert_eq!(texts, [(39, Some(2)), (8, Some(0))]);
 }
 
 #[test]

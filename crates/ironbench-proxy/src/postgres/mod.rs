@@ -163,8 +163,10 @@ impl PostgresTracker {
             text: running.text,
             prepared: running.name,
             values: running.values,
-            duration_us: now.saturating_sub(start) / 1000,
-            rows: running.rows,
+            types: Vec::new(),
+            duration_us: Some(now.saturating_sub(start) / 1000),
+            rows: Some(running.rows),
+            generated: None,
             error: running.error,
             obstacle: running.obstacle,
             request: running.request,
@@ -186,7 +188,7 @@ impl PostgresTracker {
     /// Reports the last statement, which has lasted until `now`.
     fn report_ended(&mut self, now: Instant, leaves_block: bool) {
         if let Some((start, mut ended)) = self.ended.take() {
-            ended.duration_us = now.saturating_sub(start) / 1000;
+            ended.duration_us = Some(now.saturating_sub(start) / 1000);
             ended.leaves_block = Some(leaves_block);
             self.events.push(Event::Statement(ended));
         }

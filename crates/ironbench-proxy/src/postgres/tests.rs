@@ -105,7 +105,7 @@ fn a_query_lasts_until_the_server_is_ready() {
     assert!(session.ended().is_empty());
     session.server(&[ready("T")]);
     let [one] = &session.ended()[..] else { panic!() };
-    assert_eq!((one.rows, one.duration_us, one.at_us, one.leaves_block), (5, 2000, 2000, Some(true)));
+    assert_eq!((one.rows, one.duration_us, one.at_us, one.leaves_block), (Some(5), Some(2000), 2000, Some(true)));
     assert_eq!((&one.prepared, one.error, one.in_block), (&None, None, false));
 }
 
@@ -121,7 +121,7 @@ fn a_prepared_statement_keeps_its_text_and_types() {
     session.server(&[answers(b"2"), complete("SELECT 0"), ready("I")]);
     let [known, unknown] = &session.ended()[..] else { panic!() };
     assert_eq!(known.values, [text("7"), text("a"), None]);
-    assert_eq!((known.prepared.as_deref(), known.rows, known.obstacle), (Some(&b"s"[..]), 1, None));
+    assert_eq!((known.prepared.as_deref(), known.rows, known.obstacle), (Some(&b"s"[..]), Some(1), None));
     assert_eq!(unknown.obstacle, Some(Obstacle::BinaryParameters));
 }
 
@@ -134,8 +134,8 @@ fn statements_of_a_pipeline_follow_one_another() {
     session.server(&[answers(b"12"), complete("SELECT 1")]);
     session.server(&[ready("I")]);
     let [first, second] = &session.ended()[..] else { panic!() };
-    assert_eq!((first.at_us, first.duration_us, first.leaves_block), (2000, 1000, None));
-    assert_eq!((second.at_us, second.duration_us, second.leaves_block), (3000, 2000, Some(false)));
+    assert_eq!((first.at_us, first.duration_us, first.leaves_block), (2000, Some(1000), None));
+    assert_eq!((second.at_us, second.duration_us, second.leaves_block), (3000, Some(2000), Some(false)));
     assert_eq!(first.request, second.request);
 }
 
@@ -205,7 +205,7 @@ fn a_copy_of_the_client_may_contain_syncs_that_the_server_ignores() {
         }
         session.server(&[complete("COPY 1"), ready("I")]);
         let [one] = &session.ended()[..] else { panic!("{early}") };
-        assert_eq!((one.rows, one.leaves_block), (1, Some(false)));
+        assert_eq!((one.rows, one.leaves_block), (Some(1), Some(false)));
         session.client(&[query("select 2")]);
         session.server(&[complete("SELECT 1"), ready("I")]);
         assert_eq!(session.texts(), ["select 2"], "{early}");
@@ -232,8 +232,8 @@ fn fetching_the_rest_of_a_portal_is_not_a_new_statement() {
     session.client(&[execute(), sync()]);
     session.server(&[answers(b"D"), complete("SELECT 1"), ready("I")]);
     let [first, rest] = &session.ended()[..] else { panic!() };
-    assert_eq!((first.rows, first.obstacle), (2, None));
-    assert_eq!((rest.rows, rest.obstacle), (1, Some(Obstacle::Fetch)));
+    assert_eq!((first.rows, first.obstacle), (Some(2), None));
+    assert_eq!((rest.rows, rest.obstacle), (Some(1), Some(Obstacle::Fetch)));
 }
 
 #[test]

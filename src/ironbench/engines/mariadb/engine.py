@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
-from ironbench.engines.base import Engine, EngineCosts, SuggestedSetting, Traits
+from ironbench.engines.base import CaptureTraits, Engine, EngineCosts, ProxiedServer, SuggestedSetting, Traits
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.existing_server import validated_existing
 from ironbench.engines.identity import Identity
@@ -69,10 +68,18 @@ class MariadbEngine(Engine):
                     "counters",
                     "waits",
                 ),
-                *("copy", "population", "compressed tables", "maintenance", "triggers", "partitions"),
+                *("copy", "population", "compressed tables", "maintenance", "triggers", "partitions", "replay"),
             }
         ),
         preference=-10,
+        captures=CaptureTraits(
+            protocol="mysql",
+            logs_all="long_query_time = 0",
+            generates=r"^\W*(?:insert|replace)\b",
+            parameter=r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|\?",
+            masks=False,
+            shifts_time=False,
+        ),
         protocols=("prepared", "simple"),
         costs=EngineCosts(
             start_stop_s=3.0,
@@ -101,12 +108,12 @@ class MariadbEngine(Engine):
     administration = MariadbAdministration()
     data_import = MariadbDataImport()
 
-    def proxied(self, text: str) -> dict[str, Any] | None:
+    def proxied(self, text: str) -> ProxiedServer | None:
         address, _ = dsn.parse(text)
         if address.tls not in ("disable", "prefer"):
             cause = f"contains tls={address.tls}, but the proxy connects to these servers without TLS"
             raise InputError("--to", cause, "name a Unix socket or the end of an SSH tunnel, with tls=disable")
-        return {"mysql": replace(address, tls="disable").connection(Secrets(None))}
+        return ProxiedServer({"mysql": replace(address, tls="disable").connection(Secrets(None))}, accepts_tls=False)
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Validates everything that can be checked before a server is started. Raises InputError."""

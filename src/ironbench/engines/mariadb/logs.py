@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
 from ironbench.model.logged import LogDamage, LoggedStatement
-from ironbench.model.redact import redacted_sql
 
 _GZIP = b"\x1f\x8b"
 _HEAD = 1 << 16
@@ -28,33 +28,22 @@ _USER = re.compile(r"# User@Host: (\S*?)\[.*?(?:Id: *(\d+))?\s*$")
 _THREAD = re.compile(r"# Thread_id: (\d+)\s+Schema: (\S*)")
 _QUERY_TIME = re.compile(r"# Query_time: ([\d.]+).*?Rows_sent: (\d+)")
 _AFFECTED = re.compile(r"Rows_affected: (\d+)")
-_STAMP = re.compile(r"SET timestamp=(\d+)(?:\.\d+)?;$")
+_STAMP = re.compile(r"SET (?:\w+=\d+,)*timestamp=(\d+)(?:\.\d+)?;$")
 _USE = re.compile(r"use (.+);$")
-_TOKENS = re.compile(
-    r"(?P<string>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\")|`(?P<name>(?:[^`]|``)*)`|(?P<comment>/\*.*?\*/|--\s[^\n]*|#[^\n]*)"
-    r"|(?P<word>[A-Za-z_@$][\w@$]*)|(?P<number>0x[0-9A-Fa-f]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<space>\s+)|(?P<other>.)",
-    re.DOTALL,
+_NESTED = re.compile(r"\s*(?:prepare|execute)\b", re.IGNORECASE)
+"""Pattern of SQL statements for which the server also writes an entry of the kind `Prepare` or `Execute`."""
+_PLACEHOLDERS = re.compile(
+    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|/\*.*?\*/|--\s[^\n]*|\#[^\n]*|(?P<parameter>\?)", re.DOTALL
 )
-_LISTS = re.compile(r"\(\?(?:, ?\?)*\)(?:, ?\(\?(?:, ?\?)*\))*")
-_WRITES = frozenset(
-    (
-        "insert",
-        "update",
-        "delete",
-        "replace",
-        "truncate",
-        "create",
-        "alter",
-        "drop",
-        "load",
-        "call",
-        "rename",
-        "optimize",
-        "analyze",
-        "grant",
-        "revoke",
-    )
-)
+_VALUE = r"('(?:[^'\\]|\\.|'')*'|NULL|-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
+"""Pattern of a value that the server writes in place of a placeholder."""
+_ESCAPES = {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"Z": b"\x1a"}
+_MOST_PREPARED = 200
+"""Maximum number of prepared statements of a session that are remembered."""
+_OF_TRIGGER = re.compile(r"(?:^|[^\w$@.`])`?(?:new|old)`?\s*\.", re.IGNORECASE)
+"""Pattern of the names `NEW.` and `OLD.`. The general log also contains the statements of triggers."""
+_ALIAS = re.compile(r"\b(?:as|from|join|update)\s+(?:[\w$`.]+\s+)?`?(?:new|old)\b|\bcreate\b", re.IGNORECASE)
+"""Pattern of a statement of a client that defines `new` or `old`."""
 
 
 class MysqlLogs:
@@ -64,7 +53,7 @@ class MysqlLogs:
         self.format = format
         self.damage = LogDamage()
         self._sessions: dict[int, _Session] = {}
-        self._transactions = 0
+        self._prepares = 0
         self._opened = 0
         """Number of sessions so far."""
 
@@ -72,7 +61,7 @@ class MysqlLogs:
         entries = self._general if self.format == "general log" else self._slow
         for path in paths:
             with _opened(Path(path)) as lines:
-                yield from entries(lines)
+                yield from self._spread(entries(lines))
 
     def _general(self, lines: IO[bytes]) -> Iterator[LoggedStatement]:
         at_us, entry, known = 0, None, False
@@ -97,6 +86,9 @@ class MysqlLogs:
 
     def _entry(self, at_us: int, id: int, command: str, argument: str) -> Iterator[LoggedStatement]:
         if command in ("Connect", "Change user"):
+            if argument.startswith("Access denied"):
+                self._sessions.pop(id, None)
+                return
             who, _, rest = argument.partition(" ")
             database = found[1] if (found := re.search(r"(?:^|\s)on (\S+)?", f" {rest}")) and found[1] else ""
             self._sessions[id] = _Session(self._next(), who.partition("@")[0], "" if database == "using" else database)
@@ -104,8 +96,24 @@ class MysqlLogs:
             self._session(id).database = argument
         elif command == "Quit":
             self._sessions.pop(id, None)
-        elif command in ("Query", "Execute") and argument:
-            yield self._statement(self._session(id), at_us, argument, None, None)
+        elif command in ("Query", "Execute", "Prepare") and argument:
+            session = self._session(id)
+            nests, session.nests = session.nests, command == "Query" and _NESTED.match(argument) is not None
+            if nests and command != "Query":
+                return
+            if command == "Prepare":
+                self._prepares += 1
+                session.prepare(argument, str(self._prepares))
+                return
+            if command == "Execute" and (known := session.bound(argument)) is not None:
+                text, name, values, types = known
+                statement = LoggedStatement(session.number, at_us, text, session.user, session.database)
+                yield statement._replace(prepared=name, values=values, types=types)
+                return
+            if _OF_TRIGGER.search(argument) and not _ALIAS.search(argument):
+                self.damage.of_triggers += 1
+                return
+            yield LoggedStatement(session.number, at_us, argument, session.user, session.database)
 
     def _slow(self, lines: IO[bytes]) -> Iterator[LoggedStatement]:
         entry = _SlowEntry()
@@ -141,14 +149,27 @@ class MysqlLogs:
             yield from self._slow_entry(entry)
 
     def _slow_entry(self, entry: _SlowEntry) -> Iterator[LoggedStatement]:
-        began_us = entry.ended_us - entry.duration_us if entry.exact else entry.stamp_us or entry.ended_us
+        at_us = entry.ended_us - entry.duration_us if entry.exact else entry.ended_us or entry.stamp_us
         self.damage.whole_seconds |= not entry.exact
         session = self._sessions.get(entry.id)
         if session is None or session.user != entry.user:
             session = self._sessions[entry.id] = _Session(self._next(), entry.user, entry.database)
         session.database = entry.database or session.database
         text = entry.text.removesuffix(";")
-        yield self._statement(session, began_us, text, entry.duration_us, entry.rows)
+        yield LoggedStatement(
+            session.number, at_us, text, session.user, session.database, entry.duration_us, entry.rows
+        )
+
+    def _spread(self, statements: Iterator[LoggedStatement]) -> Iterator[LoggedStatement]:
+        """Spreads statements with the same time in whole seconds evenly over this second. Otherwise, a replay would
+        start them all at once. The times in a slow log are those at which statements ended."""
+        for at_us, group in itertools.groupby(statements, key=lambda one: one.at_us):
+            if not self.damage.whole_seconds:
+                yield from group
+                continue
+            alike = list(group)
+            for place, one in enumerate(alike):
+                yield one._replace(at_us=at_us + 1_000_000 * place // len(alike) - (one.duration_us or 0))
 
     def _time(self, short: str | None, iso: str | None) -> int:
         if iso:
@@ -170,51 +191,34 @@ class MysqlLogs:
         self._opened += 1
         return self._opened
 
-    def _statement(
-        self, session: _Session, at_us: int, text: str, duration_us: int | None, rows: int | None
-    ) -> LoggedStatement:
-        clean = redacted_sql(text)
-        template, command = _template(clean)
-        if not session.transaction:
-            self._transactions += 1
-            session.transaction = self._transactions
-        number = session.transaction
-        begins = command == "begin" or template.startswith("start transaction")
-        ends = command in ("commit", "rollback") and not template.startswith("rollback to")
-        if template.startswith(("set autocommit", "set @@autocommit", "set session autocommit")):
-            session.manual = text.rstrip("; ").endswith(("0", "OFF", "off"))
-        if begins:
-            session.inside = True
-        if ends:
-            session.inside = False
-        if not session.inside and not (session.manual and not ends):
-            session.transaction = 0
-        return LoggedStatement(
-            session=session.number,
-            transaction=number,
-            at_us=at_us,
-            text=clean,
-            template=template,
-            command=command,
-            writes=command in _WRITES,
-            duration_us=duration_us,
-            rows=rows,
-            user=session.user,
-            database=session.database,
-            hides=clean != text,
-        )
-
 
 @dataclass(slots=True)
 class _Session:
     number: int
     user: str
     database: str
-    transaction: int = 0
-    """Number of the open transaction, or 0 if no transaction is open."""
-    inside: bool = False
-    manual: bool = False
-    """Whether autocommit is off."""
+    nests: bool = False
+    """Whether the next entry may belong to the SQL statement before it (`_NESTED`)."""
+    prepared: dict[str, str] = field(default_factory=dict)
+    """Names of the prepared statements, by their texts. The statement that was used last is the last one."""
+
+    def prepare(self, text: str, name: str) -> None:
+        self.prepared.pop(text, None)
+        self.prepared[text] = name
+        if len(self.prepared) > _MOST_PREPARED:
+            del self.prepared[next(iter(self.prepared))]
+
+    def bound(self, text: str) -> tuple[str, str, list[bytes | None], str] | None:
+        """Returns the prepared statement that was executed: its text, its name, and the values and types of its
+        parameters. The log contains the values in place of the placeholders. Returns None if the statement is not
+        known, for example because it was prepared before the log began."""
+        for prepared, name in reversed(self.prepared.items()):
+            if found := _executed(prepared).fullmatch(text):
+                del self.prepared[prepared]
+                self.prepared[prepared] = name
+                values = [_value(one) for one in found.groups()]
+                return prepared, name, values, "".join(map(_type, found.groups()))
+        return None
 
 
 @dataclass(slots=True)
@@ -245,28 +249,33 @@ def recognised(path: Path) -> str:
     return "slow log" if any(map(_USER.match, every)) and any(map(_QUERY_TIME.match, every)) else ""
 
 
+@lru_cache(maxsize=1000)
+def _executed(prepared: str) -> re.Pattern[str]:
+    """Returns a pattern that matches executions of a prepared statement. Each group is the value of a parameter."""
+    pattern, end = "", 0
+    for found in _PLACEHOLDERS.finditer(prepared):
+        if found["parameter"]:
+            pattern += re.escape(prepared[end : found.start()]) + _VALUE
+            end = found.end()
+    return re.compile(pattern + re.escape(prepared[end:]), re.DOTALL)
+
+
+def _value(literal: str) -> bytes | None:
+    if literal == "NULL":
+        return None
+    if literal[0] != "'":
+        return literal.encode()
+    inside = literal[1:-1].encode()
+    return re.sub(rb"\\(.)|''", lambda one: _ESCAPES.get(one[1], one[1]) if one[1] else b"'", inside, flags=re.DOTALL)
+
+
+def _type(literal: str) -> str:
+    if literal[0] == "'" or literal == "NULL":
+        return "s"
+    return "i" if literal.lstrip("-").isdecimal() else "d"
+
+
 def _opened(path: Path) -> IO[bytes]:
     with path.open("rb") as opened:
         is_packed = opened.read(2) == _GZIP
     return gzip.open(path) if is_packed else path.open("rb")  # type: ignore[return-value]
-
-
-@lru_cache(maxsize=4096)
-def _template(text: str) -> tuple[str, str]:
-    """Returns a statement in lower case, without literals, comments and repeated spaces. Also returns the statement's
-    first keyword."""
-    parts: list[str] = []
-    for token in _TOKENS.finditer(text):
-        kind = token.lastgroup
-        if kind in ("space", "comment"):
-            if parts and parts[-1] != " ":
-                parts.append(" ")
-        elif kind in ("string", "number"):
-            parts.append("?")
-        else:
-            parts.append((token["name"] if kind == "name" else token[0]).lower())
-    whole = "".join(parts).strip(" ;")
-    whole = re.sub(r"\s*([(),=])\s*", r"\1", whole).replace(",", ", ").replace("=", " = ")
-    whole = _LISTS.sub(lambda found: "(?)" if found[0].startswith("(?, ") or "), (" in found[0] else found[0], whole)
-    command = re.match(r"\W*(\w*)", whole)
-    return whole, command[1] if command else ""

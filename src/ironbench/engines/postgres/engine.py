@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ironbench.engines import ideal as memory
 from ironbench.engines import identity, own_files, server
-from ironbench.engines.base import Engine, EngineCosts, SuggestedSetting, Traits
+from ironbench.engines.base import CaptureTraits, Engine, EngineCosts, ProxiedServer, SuggestedSetting, Traits
 from ironbench.engines.durability import OFF, Hazard
 from ironbench.engines.identity import Identity
 from ironbench.engines.own_server import OwnServer
@@ -52,6 +51,13 @@ class PostgresEngine(Engine):
     traits = Traits(
         doc="the built-in PostgreSQL 18, the installation in `--set bin=/path`, or an existing server (`--dsn`)",
         digests="pg_stat_statements",
+        captures=CaptureTraits(
+            protocol="",
+            logs_all="log_min_duration_statement = 0",
+            generates=r"\breturning\b|\b(?:nextval|currval|lastval)\s*\(",
+            parameter=r"\$(\d+)",
+            pipelines=True,
+        ),
         abilities=frozenset(
             {
                 *(
@@ -138,11 +144,11 @@ class PostgresEngine(Engine):
     administration = PostgresAdministration()
     data_import = PostgresDataImport()
 
-    def proxied(self, text: str) -> dict[str, Any] | None:
+    def proxied(self, text: str) -> ProxiedServer | None:
         address, _ = dsn.parse(text)
         if address.more:
             raise InputError("--to", "names several servers", "name one server, to which all clients connect")
-        return {"postgres": address.connection(Secrets(None)) | {"options": []}}
+        return ProxiedServer({"postgres": address.connection(Secrets(None)) | {"options": []}})
 
     def with_session_setting(self, text: str, name: str, value: str) -> str:
         address, _ = dsn.parse(text, {})

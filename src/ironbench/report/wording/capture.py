@@ -6,7 +6,7 @@ from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import Number, Strings, agreed, count, names, number, percent, span, strings
 
 REASONS = {
-    "copy": "COPY, because the capture does not contain the copied rows",
+    "copy": "COPY or LOAD DATA, because the capture does not contain the copied rows",
     "listen": "LISTEN and UNLISTEN, because notifications would arrive at any time",
     "two-phase": "two-phase commit",
     "server-wide": "statements that affect roles, databases or settings of the whole server",
@@ -21,11 +21,17 @@ REASONS = {
     "binary-parameters": "a parameter has a type whose binary format ironbench does not know",
     "gap": "the transaction is incomplete, because statements could not be stored in time",
     "function-call": "a call of a function without SQL, such as those for large objects",
+    "use": "USE, because a replay runs all statements in one database",
+    "other-database": "a table in the statement has the name of its database, which the replay's data do not have",
     "utility": "utility statements, because their text in the server's statistics may contain literals",
     "not-preparable": "the server cannot prepare the statement if parameters replace all its literals",
     "object-parameter": "a parameter is the name of a table, sequence or other object, which the statistics lack",
     "transaction": "another statement of the same transaction cannot be replayed",
 }
+
+
+_DURATIONS = "log_min_duration_statement = 0"
+"""The setting that notes of earlier versions mean."""
 
 
 def reason(code: str) -> str:
@@ -34,19 +40,19 @@ def reason(code: str) -> str:
 
 @wording("capture-not-replayable")
 def not_replayable(reason: Strings, statements: Number, share: Number) -> str:
-    """Example with reason='copy', statements=12, share=0.012: `12 statements (1.2%) cannot be replayed: COPY, because
-    the capture does not contain the copied rows`."""
+    """Example with reason='copy', statements=12, share=0.012: `12 statements (1.2%) cannot be replayed: COPY or LOAD
+    DATA, because the capture does not contain the copied rows`."""
     why = names([REASONS.get(one, one) for one in strings(reason)]) or "unknown reason"
     return f"{count(statements, 'statement')} ({percent(share)}) cannot be replayed: {why}"
 
 
 @wording("capture-without-durations")
-def without_durations() -> str:
-    """Example: `the log contains no statement durations, so think times are unknown and `mode=think` is not possible:
-    set `log_min_duration_statement = 0``."""
+def without_durations(setting: str = _DURATIONS) -> str:
+    """Example with setting='long_query_time = 0': `the log contains no statement durations, so think times are unknown
+    and `mode=think` is not possible: set `long_query_time = 0``."""
     return (
         "the log contains no statement durations, so think times are unknown and `mode=think` is not possible: set "
-        "`log_min_duration_statement = 0`"
+        f"`{setting}`"
     )
 
 
@@ -61,19 +67,19 @@ def few_durations(share: Number) -> str:
 
 
 @wording("capture-slow-only")
-def slow_only(least_s: Number) -> str:
-    """Example with least_s=0.1: `the fastest logged statement took 100 ms, so the log probably contains only slow
-    statements: set `log_min_duration_statement = 0``."""
+def slow_only(least_s: Number, setting: str = _DURATIONS) -> str:
+    """Example with least_s=0.1, setting='long_query_time = 0': `the fastest logged statement took 100 ms, so the log
+    probably contains only slow statements: set `long_query_time = 0``."""
     return (
         f"the fastest logged statement took {span(least_s)}, so the log probably contains only slow statements: "
-        "set `log_min_duration_statement = 0`"
+        f"set `{setting}`"
     )
 
 
 @wording("capture-without-reads")
-def without_reads() -> str:
-    """Example: `the log contains no SELECT: set `log_statement = all`, or `log_min_duration_statement = 0``."""
-    return "the log contains no SELECT: set `log_statement = all`, or `log_min_duration_statement = 0`"
+def without_reads(setting: str = _DURATIONS) -> str:
+    """Example with setting='long_query_time = 0': `the log contains no SELECT: set `long_query_time = 0``."""
+    return f"the log contains no SELECT: set `{setting}`"
 
 
 @wording("capture-durations-alone")
@@ -196,18 +202,9 @@ def not_replayed() -> str:
 
 @wording("capture-whole-seconds")
 def whole_seconds() -> str:
-    """Example: `the log's timestamps are whole seconds and were read as UTC`."""
-    return "the log's timestamps are whole seconds and were read as UTC"
-
-
-@wording("capture-durations-unknown")
-def durations_unknown() -> str:
-    """Example: `the log contains no statement durations, so think times are unknown: use the slow query log with
-    `long_query_time = 0``."""
-    return (
-        "the log contains no statement durations, so think times are unknown: use the slow query log with "
-        "`long_query_time = 0`"
-    )
+    """Example: `the log's timestamps are whole seconds and were read as UTC; statements are spread evenly over their
+    second`."""
+    return "the log's timestamps are whole seconds and were read as UTC; statements are spread evenly over their second"
 
 
 @wording("capture-unknown-users")
@@ -217,6 +214,17 @@ def unknown_users(sessions: Number) -> str:
     return (
         f"the user and database of {count(sessions, 'session')} are unknown, because the sessions began before "
         "the start of the log"
+    )
+
+
+@wording("capture-trigger-statements")
+def trigger_statements(statements: Number) -> str:
+    """Example with statements=12: `12 log entries are statements of triggers and were left out; statements of triggers
+    that do not contain NEW or OLD cannot be recognised, so use the slow query log or a proxy`."""
+    verbs = agreed(statements, "is a statement of a trigger and was", "are statements of triggers and were")
+    return (
+        f"{count(statements, 'log entry', 'log entries')} {verbs} left out; statements of triggers that do not contain "
+        "NEW or OLD cannot be recognised, so use the slow query log or a proxy"
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ironbench import engines
 from ironbench.errors import InputError, written
 from ironbench.model.driven import Driven
 from ironbench.model.inside import ScriptCommand
@@ -127,6 +128,14 @@ class Capture(Workload):
         from ironbench.workloads.capture import file, tape
 
         facts, chosen = file.facts(options["file"]), tape.chosen(options)
+        captures = engines.capturing(facts.protocol)
+        if engines.get(system.engine).traits.captures != captures:
+            able = [name for name in engines.able(self.needs) if engines.get(name).traits.captures == captures]
+            cause = f"contains statements of another kind of server than {system.engine}"
+            raise InputError(options["file"], cause, f"replay it on: {', '.join(able)}")
+        if options["shift_time"] == "yes" and not captures.shifts_time:
+            cause = f"is not possible on {system.engine}"
+            raise InputError(written("workload.with", "shift_time=yes"), cause, "remove it")
         if len(chosen.databases) > 1:
             cause = f"contains statements of several databases: {listed(chosen.databases)}"
             hint = f"choose one: {written('workload.with', f'only=database:{chosen.databases[0]}')}"

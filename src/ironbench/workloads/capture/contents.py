@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 
+from ironbench import engines
 from ironbench.workloads.capture import file, keys
 from ironbench.workloads.capture.file import CaptureFacts
 from ironbench.workloads.capture.keys import KeyUse
@@ -134,7 +135,7 @@ def _contents(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> Content
         templates=templates,
         senders=tuple(_senders(opened)),
         left_out=tuple(left_out),
-        keys=keys.infer(opened) if facts.replayable else KeyUse(0, 0, 0),
+        keys=keys.infer(opened, engines.capturing(facts.protocol).generates) if facts.replayable else KeyUse(0, 0, 0),
     )
 
 

@@ -18,7 +18,9 @@ from ironbench.model.note import Note
 
 KEY = "ironbench_capture"
 """Key of the capture's metadata in the Parquet file."""
-SCHEMA = 1
+SCHEMA = 2
+_UNTYPED = 1
+"""Version of captures without the columns `parameter_types` and `generated_key`."""
 PROXY = "proxy"
 """Format of a capture that a proxy has recorded."""
 _MEMORY = "1GB"
@@ -28,7 +30,7 @@ _HINT = "make a capture: ironbench capture LOG -o FILE.capture"
 COLUMNS = """
     number, session, transaction, make_timestamp(at_us) AS started_at, template, text, prepared, parameters,
     duration_us, row_count, error, "user" AS user_name, "database" AS database_name,
-    application AS application_name, command, writes, obstacle
+    application AS application_name, command, writes, obstacle, types AS parameter_types, generated AS generated_key
 """
 """Columns of a capture, as the core names them (crates/ironbench-capture/src/rows.rs)."""
 
@@ -39,6 +41,8 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
     schema: int
     format: str
     """Format of the logs from which the capture was made, or `PROXY`."""
+    protocol: str = ""
+    """Protocol of the statements (`CaptureTraits.protocol`)."""
     masked: bool
     statements: int
     transactions: int
@@ -129,7 +133,10 @@ def is_partial(path: str) -> bool:
 
 def source(path: str) -> str:
     """Returns a capture as a table expression in SQL."""
-    return f"read_parquet({quoted(glob.escape(path))})"
+    rows = f"read_parquet({quoted(glob.escape(path))})"
+    if facts(path).schema > _UNTYPED:
+        return rows
+    return f"(SELECT *, CAST(NULL AS VARCHAR) AS parameter_types, CAST(NULL AS UBIGINT) AS generated_key FROM {rows})"
 
 
 def quoted(text: str) -> str:

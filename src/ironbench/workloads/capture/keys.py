@@ -1,14 +1,19 @@
 """Generated keys: values that the server made when the work was recorded, and that later statements contain.
 
-A log contains no results, so the keys are inferred. A statement with RETURNING, nextval, currval or lastval is called a
-*maker*. Later statements of the same session may contain the generated keys. The numbers or UUIDs at one place of a
-statement are taken for keys if they behave like keys:
+A log contains no results, so the keys are inferred. A statement that returns a generated key is called a *maker*. Its
+template shows this (`CaptureTraits.generates`), for example by RETURNING. Later statements of the same session may
+contain the generated keys. The numbers or UUIDs at one place of a statement are taken for keys if they behave like
+keys:
 
 - Numbers: all are different. Over all sessions, they grow with the time at which their makers ran. There are about as
 many numbers as executions of makers. They do not occur in the maker or before it in its transaction: such a number is
 the key of an earlier maker, for example of the row that a new row refers to. Values of a clock are excluded.
 - UUIDs: all are different, and none occurs before its maker. The statement looks up a row by them, or contains no other
   UUID.
+
+A capture from a proxy contains the keys that MySQL and MariaDB return for an INSERT. Then only the places where later
+statements contain them are inferred: the number at a place is nearly always the session's last key, if it is within the
+range of the generated keys. Other numbers at the place may be older keys.
 
 A replay sends the value that the server returns in place of the recorded one.
 """
@@ -22,12 +27,13 @@ import duckdb
 
 from ironbench.workloads.capture import file
 
-_MAKES = r"\breturning\b|\b(?:nextval|currval|lastval)\s*\("
 _LEAST = 5
 """Minimum number of values at a place. With fewer values, it is not possible to recognise them as keys."""
 _WRONG = 0.01
 """Fraction of the values at a place that may break a rule. Some do, because several processes write the log and times
 are in milliseconds."""
+_AGREES = 0.9
+"""Fraction of the numbers at a place that must be the session's last key, if the keys are known."""
 _LATE_US = 100_000
 """Tolerance in microseconds for the order of makers. The tolerance is needed because times are in milliseconds, and
 because durations do not include the time between Parse, Bind and Execute."""
@@ -65,37 +71,45 @@ def ignore(opened: duckdb.DuckDBPyConnection) -> KeyUse:
     return KeyUse(0, 0, 0)
 
 
-def infer(opened: duckdb.DuckDBPyConnection) -> KeyUse:
+def infer(opened: duckdb.DuckDBPyConnection, generates: str) -> KeyUse:
     """Finds generated keys in the table `chosen`. Creates the tables `keys` (maker, slot, result) and `replaced`
     (number, places, lengths, slots). `result` is the number of the result column. `places` are numbers of parameters,
-    starting at 1, or byte offsets of literals in the text.
+    starting at 1, or byte offsets of literals in the text. `generates`: pattern of makers (`CaptureTraits`).
     """
+    ((are_known,),) = file.asked(opened, "SELECT count(generated_key) > 0 FROM chosen")
+    makes = "generated_key IS NOT NULL" if are_known else f"regexp_matches(template, {file.quoted(generates)})"
     opened.execute(
         "CREATE TABLE makers AS SELECT number, session, transaction, template AS maker_template, "
-        "epoch_us(started_at) AS begun_us, epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step "
-        "FROM (SELECT *, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen) "
-        f"WHERE error IS NULL AND regexp_matches(template, {file.quoted(_MAKES)})"
+        "epoch_us(started_at) AS begun_us, epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step, "
+        "generated_key FROM (SELECT *, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen) "
+        f"WHERE error IS NULL AND {makes}"
     )
     ((makers,),) = file.asked(opened, "SELECT count(*) FROM makers")
     ignore(opened)
     if makers < _LEAST:
         return KeyUse(makers, 0, 0)
-    _find_values(opened)
-    _judge(opened)
+    _find_values(opened, every_session=are_known)
+    _follow(opened)
+    if are_known:
+        _place_known_keys(opened)
+    else:
+        _judge(opened)
+        _name(opened)
     _choose(opened)
     ((known,),) = file.asked(opened, "SELECT count(*) FROM keys")
     ((values,),) = file.asked(opened, "SELECT coalesce(sum(len(places)), 0) FROM replaced")
     return KeyUse(makers, known, int(values))
 
 
-def _find_values(opened: duckdb.DuckDBPyConnection) -> None:
+def _find_values(opened: duckdb.DuckDBPyConnection, *, every_session: bool) -> None:
     """Creates the table `found` with the numbers and UUIDs in statements, and their places. Reads only sessions with
-    makers."""
+    makers, unless `every_session` is true."""
+    kind = "LEFT" if every_session else "INNER"
     opened.execute(f"""
         CREATE TABLE found AS
         WITH after AS (
             SELECT chosen.*, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen
-            JOIN (SELECT session, min(number) AS first FROM makers GROUP BY 1) AS began USING (session)
+            {kind} JOIN (SELECT session, min(number) AS first FROM makers GROUP BY 1) AS began USING (session)
         ), tokens AS (
             SELECT number, session, transaction, template, started_at, step,
                 generate_subscripts(parameters, 1) AS place, unnest(parameters) AS value, true AS bound
@@ -114,10 +128,9 @@ def _find_values(opened: duckdb.DuckDBPyConnection) -> None:
     """)
 
 
-def _judge(opened: duckdb.DuckDBPyConnection) -> None:
-    """Creates the tables `followed` and `trusted`. `followed` contains the first value at each place after each maker,
-    and whether the value already occurs in the maker or before it in its transaction (`is_seen`). `trusted` contains
-    the places whose values behave like keys."""
+def _follow(opened: duckdb.DuckDBPyConnection) -> None:
+    """Creates the table `followed` with the first value at each place after each maker, and whether the value already
+    occurs in the maker or before it in its transaction (`is_seen`)."""
     opened.execute("""
         CREATE TABLE followed AS
         WITH each AS (
@@ -139,6 +152,10 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
         FROM first_values ASOF LEFT JOIN found ON first_values.session = found.session
             AND first_values.value = found.value AND first_values.maker >= found.number
     """)
+
+
+def _judge(opened: duckdb.DuckDBPyConnection) -> None:
+    """Creates the table `trusted` with the places whose values behave like keys."""
     numbers = f"""
         WITH numbers AS (SELECT *, value::BIGINT AS key FROM followed WHERE is_number), ordered AS (
             SELECT *,
@@ -181,8 +198,32 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
     """)
 
 
-def _choose(opened: duckdb.DuckDBPyConnection) -> None:
-    """Fills the tables `keys` and `replaced`.
+def _place_known_keys(opened: duckdb.DuckDBPyConnection) -> None:
+    """Creates the tables `agreeing` and `named` from keys that the capture contains."""
+    opened.execute(f"""
+        CREATE TABLE agreeing AS
+        WITH bounds AS (
+            SELECT maker_template, min(generated_key) AS low, max(generated_key) AS high FROM makers GROUP BY 1
+        )
+        SELECT followed.maker_template, template, place FROM followed
+        JOIN makers ON makers.number = followed.maker JOIN bounds ON bounds.maker_template = followed.maker_template
+        WHERE is_number AND value::UBIGINT BETWEEN low AND high
+        GROUP BY 1, 2, 3
+        HAVING count(*) FILTER (value::UBIGINT = generated_key) >= greatest({_LEAST}, {_AGREES} * count(*))
+            AND count(*) FILTER (is_seen) <= {_SEEN} * count(*)
+    """)
+    opened.execute("""
+        CREATE TABLE named AS
+        SELECT DISTINCT makers.number AS maker, maker_template, generated_key::VARCHAR AS value
+        FROM makers JOIN agreeing USING (maker_template)
+        JOIN found ON found.template = agreeing.template AND found.place = agreeing.place
+            AND found.value = generated_key::VARCHAR AND found.number > makers.number
+    """)
+
+
+def _name(opened: duckdb.DuckDBPyConnection) -> None:
+    """Creates the table `named` with the inferred key of each maker, and the table `agreeing` with the places where
+    numbers are keys.
 
     Several places may contradict each other about the key of a maker. In this case, the place with the densest values
     is used. If several are equally dense, the one with the most values is used.
@@ -198,6 +239,20 @@ def _choose(opened: duckdb.DuckDBPyConnection) -> None:
         SELECT maker, maker_template, arg_min(value, rank) AS value
         FROM followed JOIN ranked USING (maker_template, template, place, is_number) GROUP BY 1, 2
     """)
+    # Numbers are replaced only at trusted places that agree with the keys, because the same number can mean something
+    # else. A UUID means the same everywhere.
+    opened.execute(f"""
+        CREATE TABLE agreeing AS
+        SELECT maker_template, template, place FROM followed
+        JOIN ranked USING (maker_template, template, place, is_number)
+        JOIN named USING (maker, maker_template)
+        WHERE is_number
+        GROUP BY 1, 2, 3 HAVING count(*) FILTER (followed.value = named.value) >= (1 - {_WRONG}) * count(*)
+    """)
+
+
+def _choose(opened: duckdb.DuckDBPyConnection) -> None:
+    """Fills the tables `keys` and `replaced`."""
     results = [
         (template, result_column(template))
         for (template,) in file.asked(opened, "SELECT DISTINCT maker_template FROM named")
@@ -211,16 +266,6 @@ def _choose(opened: duckdb.DuckDBPyConnection) -> None:
         INSERT INTO keys
         SELECT maker, (row_number() OVER (ORDER BY maker) - 1)::INTEGER, result
         FROM named JOIN results USING (maker_template)
-    """)
-    # Numbers are replaced only at trusted places that agree with the keys, because the same number can mean something
-    # else. A UUID means the same everywhere.
-    opened.execute(f"""
-        CREATE TABLE agreeing AS
-        SELECT maker_template, template, place FROM followed
-        JOIN ranked USING (maker_template, template, place, is_number)
-        JOIN named USING (maker, maker_template)
-        WHERE is_number
-        GROUP BY 1, 2, 3 HAVING count(*) FILTER (followed.value = named.value) >= (1 - {_WRONG}) * count(*)
     """)
     opened.execute("""
         CREATE TABLE uses AS

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import msgspec
 
+from ironbench import engines
 from ironbench.errors import FailureError, InputError
 from ironbench.model.note import Note, note
 from ironbench.words import grouped
@@ -43,9 +44,16 @@ def capture(
 
     files = list(_files(logs))
     if (other := other_logs.reader_of(files)) is not None:
+        reader, protocol, paths = other
         if prefix:
-            raise InputError("--prefix", f"has no effect on a {other[0].format}", "remove it")
-        return other_logs.capture(*other, output, mask, show)
+            raise InputError("--prefix", f"has no effect on a {reader.format}", "remove it")
+
+        def fill_from(opened: duckdb.DuckDBPyConnection) -> CaptureFacts:
+            other_logs.fill(opened, reader, paths, mask, show)
+            facts = described(opened, {"format": reader.format}, mask, protocol)
+            return other_logs.with_notes(facts, reader.damage)
+
+        return making.made(output, fill_from)
     size = sum(Path(path).stat().st_size for path, _ in files)
     request = {
         "files": [{"path": path, "named": named} for path, named in files],
@@ -115,7 +123,9 @@ def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows) -> None:
         raise InputError("logs", cause, hint)
 
 
-def described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mask: bool) -> CaptureFacts:
+def described(
+    opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mask: bool, protocol: str = ""
+) -> CaptureFacts:
     """Marks the statements that a replay leaves out. Returns the facts about the capture.
 
     `summary`: what the core noticed (`Summary` in crates/ironbench-capture/src/rows.rs). Fields may be missing.
@@ -139,7 +149,9 @@ def described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mas
         opened, "SELECT obstacle, count(*) FROM read WHERE obstacle IS NOT NULL GROUP BY 1 ORDER BY 2 DESC"
     )
     slow = timed > _MANY and quickest_us >= _SLOW_S * 1e6
-    notes = [*_notes(summary, statements, obstacles, timed, quickest_us / 1e6 if slow else None, reads)]
+    captures = engines.capturing(protocol)
+    slow_s = quickest_us / 1e6 if slow else None
+    notes = [*_notes(summary, statements, obstacles, timed, slow_s, reads, captures.logs_all)]
     counted_database, counters = together(marks) if len(marks) > 1 else ("", {})
     if len(marks) == 1:
         notes.append(note("capture-one-mark"))
@@ -147,9 +159,13 @@ def described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mas
         notes.append(note("capture-counters-reset"))
     if outside:
         notes.append(note("capture-outside-marks", statements=outside))
+    replayable = not mask or captures.masks
+    if not replayable:  # then reasons why single statements are not replayed do not matter
+        notes = [note("capture-not-replayed"), *(one for one in notes if one.code != "capture-not-replayable")]
     return CaptureFacts(
         schema=SCHEMA,
         format=summary["format"],
+        protocol=protocol,
         masked=mask,
         statements=statements,
         transactions=transactions,
@@ -161,6 +177,7 @@ def described(opened: duckdb.DuckDBPyConnection, summary: Mapping[str, Any], mas
         notes=tuple(notes),
         counters=counters,
         counted_database=counted_database,
+        replayable=replayable,
     )
 
 
@@ -199,17 +216,18 @@ def _notes(
     timed: int,
     slow_s: float | None,
     reads: int,
+    setting: str,
 ) -> Iterator[Note]:
     for obstacle, count in obstacles:
         yield note("capture-not-replayable", reason=obstacle, statements=count, share=count / whole)
     if not timed:
-        yield note("capture-without-durations")
+        yield note("capture-without-durations", setting=setting)
     elif timed < whole:
         yield note("capture-few-durations", share=1 - timed / whole)
     if slow_s is not None:
-        yield note("capture-slow-only", least_s=slow_s)
+        yield note("capture-slow-only", least_s=slow_s, setting=setting)
     if not reads and whole > _MANY:
-        yield note("capture-without-reads")
+        yield note("capture-without-reads", setting=setting)
     if summary.get("durations_alone"):
         yield note("capture-durations-alone", count=summary["durations_alone"])
     if summary.get("cut_at"):

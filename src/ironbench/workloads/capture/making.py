@@ -14,7 +14,7 @@ from ironbench.workloads.capture.file import COLUMNS, KEY, CaptureFacts, databas
 
 _BREAKING = (
     *("copy", "two-phase", "no-parameters", "cut-parameters", "password", "encoding", "begun-before"),
-    *("long-text", "binary-parameters", "gap", "function-call"),
+    *("long-text", "binary-parameters", "gap", "function-call", "other-database"),
 )
 """If a statement is left out for one of these reasons, a replay leaves out the whole transaction. Otherwise, its other
 statements could fail or do different work."""
@@ -64,6 +64,8 @@ def _write(opened: duckdb.DuckDBPyConnection, path: Path, described: CaptureFact
     left_out = "coalesce(obstacle, CASE WHEN transaction IN (FROM broken) THEN 'transaction' END) AS left_out"
     metadata = quoted(msgspec.json.encode(described).decode())
     try:
+        for column in ("types VARCHAR", "generated UBIGINT"):  # only some captures know these
+            opened.execute(f"ALTER TABLE read ADD COLUMN IF NOT EXISTS {column}")
         opened.execute(f"CREATE TABLE broken AS SELECT DISTINCT transaction FROM read WHERE obstacle IN ({breaking})")
         opened.execute(
             f"COPY (SELECT {COLUMNS}, {left_out} FROM read ORDER BY number) TO {quoted(str(path))} "

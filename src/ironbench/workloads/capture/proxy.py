@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import msgspec
@@ -32,8 +32,8 @@ from ironbench.workloads.capture import logs, making
 from ironbench.workloads.capture.file import PROXY, CaptureFacts, asked, database, is_partial
 
 if TYPE_CHECKING:
-    from ironbench._core import Proxy, ProxyRows
-    from ironbench.engines.base import Engine
+    from ironbench._core import CapturedRows, Proxy
+    from ironbench.engines.base import CaptureTraits, ProxiedServer
 
 Show = Callable[[float, str], None]
 
@@ -47,7 +47,7 @@ _RESERVE = 32 << 20
 addition."""
 _MEMORY = "0.5GB"
 _MOST_THREADS = 4
-_COUNTS = ("masked", "replayable", "lost", "unfollowed")
+_COUNTS = ("masked", "lost", "unfollowed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +75,20 @@ def capture(options: ProxyOptions, started: Callable[[str], None], show: Show) -
     if (free := shutil.disk_usage(Path(partial).absolute().parent).free) < _RESERVE:
         cause = f"only {memory(free)} of disk space is free, but a proxy needs at least {memory(_RESERVE)}"
         raise InputError(options.output, cause, "make room, or write the capture to another file system")
-    engine, order = _order(options)
+    traits, server = _server(options)
+    order = {
+        "listen": _listen(options.listen),
+        "server": server.connection,
+        "tls": [options.certificate, options.key] if options.certificate else None,
+        "threads": max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0)) // 2)),
+        "mask": options.mask,
+    }
     from ironbench import _core
 
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # because each connection needs two descriptors
     proxy = _core.Proxy(msgspec.json.encode(order))
-    store = _Store(proxy, Path(partial), options.mask, engine.can("replay"))
+    store = _Store(proxy, Path(partial), options.mask, traits.protocol)
     storing = threading.Thread(target=store.run)
     failure: IronbenchError | None = None
     try:
@@ -102,26 +109,20 @@ def capture(options: ProxyOptions, started: Callable[[str], None], show: Show) -
     return made
 
 
-def _order(options: ProxyOptions) -> tuple[Engine, dict[str, Any]]:
-    """Returns the engine of the server, and the order for the core."""
+def _server(options: ProxyOptions) -> tuple[CaptureTraits, ProxiedServer]:
+    """Returns the server, and the description of its captures."""
     word = engines.scheme(options.dsn)
     engine = engines.of_scheme(word)
     server = engine.proxied(options.dsn) if engine else None
-    if engine is None or server is None:
+    if engine is None or server is None or engine.traits.captures is None:
         cause = f"no proxy exists for {engine.name}" if engine else f"no engine supports {word}://"
         raise InputError("--to", cause, "make the capture from the server's logs")
     if bool(options.certificate) != bool(options.key):
         missing = "--tls-key" if options.certificate else "--tls-cert"
         raise InputError(missing, "is missing", "give the files of the certificate and of its key (PEM)")
-    if options.certificate and not engine.can("replay"):
+    if options.certificate and not server.accepts_tls:
         raise InputError("--tls-cert", f"has no effect on a proxy for {engine.name}", "remove it, and --tls-key")
-    return engine, {
-        "listen": _listen(options.listen),
-        "server": server,
-        "tls": [options.certificate, options.key] if options.certificate else None,
-        "threads": max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0)) // 2)),
-        "mask": options.mask,
-    }
+    return engine.traits.captures, server
 
 
 def _listen(text: str) -> dict[str, str]:
@@ -181,7 +182,7 @@ class _Store:
     proxy: Proxy
     path: Path
     mask: bool
-    replayable: bool
+    protocol: str
     stored: int = 0
     lost: int = 0
     """Number of statements that could not be stored."""
@@ -205,7 +206,7 @@ class _Store:
             if self._opened is not None:
                 self._opened.close()
 
-    def _add(self, rows: ProxyRows) -> None:
+    def _add(self, rows: CapturedRows) -> None:
         if self._has_room():
             try:
                 self._insert(rows)
@@ -226,7 +227,7 @@ class _Store:
         size = self.path.stat().st_size if self.path.exists() else 0
         return shutil.disk_usage(self.path.parent).free >= _RESERVE + size // 2
 
-    def _insert(self, rows: ProxyRows) -> None:
+    def _insert(self, rows: CapturedRows) -> None:
         if self._opened is None:
             self._opened = database(str(self.path), memory_limit=_MEMORY, threads=1)
         opened = self._opened
@@ -236,6 +237,7 @@ class _Store:
             opened.execute("CREATE TABLE incomplete (transaction UBIGINT)")
             opened.execute("CREATE TABLE counts (name VARCHAR, value BIGINT)")
             opened.executemany("INSERT INTO counts VALUES (?, 0)", [[name] for name in _COUNTS])
+            opened.execute("CREATE TABLE source AS SELECT ? AS protocol", [self.protocol])
         opened.execute("INSERT INTO read SELECT * FROM rows")
         if self.incomplete:
             opened.executemany("INSERT INTO incomplete VALUES (?)", [[one] for one in self.incomplete])
@@ -247,7 +249,7 @@ class _Store:
         """Returns the current value of each count in `_COUNTS`."""
         counters = msgspec.json.decode(self.proxy.counters())
         lost = counters["lost"] + self.lost
-        values = (int(self.mask), int(self.replayable), lost, counters["unfollowed"])
+        values = (int(self.mask), lost, counters["unfollowed"])
         return dict(zip(_COUNTS, values, strict=True))
 
 
@@ -288,14 +290,10 @@ def _described(
         [list(incomplete)],
     )
     opened.execute("DROP TABLE IF EXISTS broken")  # left behind if an earlier attempt to finish the capture failed
-    facts = logs.described(opened, {"format": PROXY}, bool(known["masked"]))
-    notes = [*_notes(known, facts.statements)]
-    if known["replayable"]:
-        return msgspec.structs.replace(facts, notes=(*facts.notes, *notes))
-    # Reasons why single statements are not replayed do not matter.
-    others = [one for one in facts.notes if one.code != "capture-not-replayable"]
-    notes = [note("capture-not-replayed"), *others, *notes]
-    return msgspec.structs.replace(facts, notes=tuple(notes), replayable=False)
+    sources = asked(opened, "SELECT count(*) FROM information_schema.tables WHERE table_name = 'source'")[0][0]
+    protocol = asked(opened, "SELECT protocol FROM source")[0][0] if sources else ""
+    facts = logs.described(opened, {"format": PROXY}, bool(known["masked"]), protocol)
+    return msgspec.structs.replace(facts, notes=(*facts.notes, *_notes(known, facts.statements)))
 
 
 def _has_statements(opened: duckdb.DuckDBPyConnection) -> bool:

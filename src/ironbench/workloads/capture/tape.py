@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import os
 import re
 import tempfile
@@ -14,6 +15,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from ironbench import engines
 from ironbench.errors import FailureError, InputError
 from ironbench.model.inside import ScriptCommand
 from ironbench.words import cut
@@ -27,13 +29,13 @@ _PLACES = 300
 """Maximum number of statements that are counted and timed separately. These are the most frequent ones."""
 _TYPICAL = 30
 """Maximum number of statements whose plans are compared."""
-_PARAMETER = re.compile(r"\$(\d+)")
 _REST = "other transactions"
 _REST_STATEMENTS = "other statements"
 _LONGEST_NAME = 60
 _LONGEST_TEMPLATE = 2_000
 _CONTROL = ("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release", "set")
-_TABLE = re.compile(r'\b(?:from|into|update|table|join)\s+(?:only\s+)?("[^"]+"|[\w.$]+)')
+_QUOTES = '"`'
+_TABLE = re.compile(r'\b(?:from|into|update|table|join)\s+(?:only\s+)?("[^"]+"|`[^`]+`|[\w.$]+)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +194,7 @@ def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes
     place = f"/proc/self/fd/{descriptor}"
     from ironbench import _core
 
+    captures = engines.capturing(file.facts(path).protocol)
     try:
         with file.database() as opened:
             shift_s = shift.seconds(file.facts(path).began_us) if changes.shift_time else 0.0
@@ -199,9 +202,10 @@ def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes
             free, assigned = _assigned(opened)
             opened.register("assigned", assigned)
             kinds = _count_kinds(opened, changes.copies)
-            typical = _typical(opened, kinds)
-            used = keys.infer(opened) if changes.new_keys else keys.ignore(opened)
-            clients = _core.write_tape(opened.sql(_statements(changes.copies, len(free), used.known)), place)
+            typical = _typical(opened, kinds, captures.parameter)
+            used = keys.infer(opened, captures.generates) if changes.new_keys else keys.ignore(opened)
+            sql = _statements(changes.copies, len(free), used.known, captures.pipelines)
+            clients = _core.write_tape(opened.sql(sql), place)
     except duckdb.Error as error:
         raise FailureError(path, str(error).splitlines()[0]) from error
     return Tape(place, tuple(clients), kinds, replace(used, known=used.known * changes.copies), typical)
@@ -250,7 +254,9 @@ def _count_kinds(opened: duckdb.DuckDBPyConnection, copies: int) -> tuple[tuple[
     return tuple((names[kind], tuple(found.get(kind, ()))) for kind in range(max(found) + 1))
 
 
-def _typical(opened: duckdb.DuckDBPyConnection, kinds: Sequence[tuple[str, object]]) -> tuple[ScriptCommand, ...]:
+def _typical(
+    opened: duckdb.DuckDBPyConnection, kinds: Sequence[tuple[str, object]], placeholder: str
+) -> tuple[ScriptCommand, ...]:
     """Returns the statements that took the most time, of those that are counted separately. If the capture has no
     durations, returns the most frequent ones."""
     rows = file.asked(
@@ -267,22 +273,33 @@ def _typical(opened: duckdb.DuckDBPyConnection, kinds: Sequence[tuple[str, objec
         SELECT ranked.kind, ranked.number, one.template, chosen.text, chosen.parameters
         FROM one JOIN ranked ON ranked.kind = one.kind AND ranked.text = one.template
         JOIN chosen ON chosen.number = one.first
-        WHERE regexp_matches(one.template, '^(select|insert|update|delete|merge|with|values|table)\\b')
+        WHERE regexp_matches(one.template, '^(select|insert|update|delete|replace|merge|with|values|table)\\b')
         ORDER BY whole_us DESC, calls DESC, one.template LIMIT {_TYPICAL}
         """,
     )
     return tuple(
-        ScriptCommand(kinds[kind][0], number, template, _with_values(text, parameters))
+        ScriptCommand(kinds[kind][0], number, template, _with_values(text, parameters, placeholder))
         for kind, number, template, text, parameters in rows
     )
 
 
-def _with_values(text: str, parameters: Sequence[str | None] | None) -> str:
+def _with_values(text: str, parameters: Sequence[str | None] | None, placeholder: str) -> str:
     """Returns a text with values in place of its parameters."""
     values = ["null" if one is None else file.quoted(one) for one in parameters or ()]
     if not values:
         return text
-    return _PARAMETER.sub(lambda found: values[int(found[1]) - 1] if int(found[1]) <= len(values) else found[0], text)
+    places = itertools.count()
+
+    def value(found: re.Match[str]) -> str:
+        if found.re.groups:
+            place = int(found[1]) - 1
+        elif found[0] == "?":
+            place = next(places)
+        else:  # a literal
+            return found[0]
+        return values[place] if place < len(values) else found[0]
+
+    return re.sub(placeholder, value, text)
 
 
 def _templates(opened: duckdb.DuckDBPyConnection, transaction: int) -> list[str]:
@@ -307,11 +324,12 @@ def label(template: str) -> str:
     """Returns the first keyword of a statement and its first table: `insert sale`."""
     command = template.split(" ", 1)[0].strip("();") or "?"
     table = _TABLE.search(template)
-    return f"{command} {table[1].strip(chr(34))}" if table else command
+    return f"{command} {table[1].strip(_QUOTES)}" if table else command
 
 
-def _statements(copies: int, clients: int, keys: int) -> str:
-    """Returns the query for the contents of the tape. Each copy of a session has its own client and keys. The starts of
+def _statements(copies: int, clients: int, keys: int, pipelines: bool) -> str:
+    """Returns the query for the contents of the tape. `pipelines`: whether statements of an implicit transaction were
+    sent together. Each copy of a session has its own client and keys. The starts of
     the copies are spread over the mean time between two transactions, so that the copies are not synchronised."""
     return f"""
     SELECT
@@ -319,7 +337,9 @@ def _statements(copies: int, clients: int, keys: int) -> str:
         chosen.number = min(chosen.number) OVER (PARTITION BY copy, session) AS opens,
         chosen.number = of_transactions.first AS begins,
         chosen.number = of_transactions.last AS ends,
-        NOT is_block AND prepared IS NOT NULL AND chosen.number <> of_transactions.last AS pipelined,
+        {pipelines} AND NOT is_block AND prepared IS NOT NULL AND chosen.number <> of_transactions.last AS pipelined,
+        prepared IS NOT NULL AND chosen.number = max(chosen.number) OVER (PARTITION BY copy, session, prepared)
+            AS last_use,
         error IS NOT NULL AS failed,
         command IN ('discard', 'deallocate') AS discards,
         epoch_us(started_at) - began + (copy * gap / {copies})::BIGINT AS at_us,
@@ -329,6 +349,7 @@ def _statements(copies: int, clients: int, keys: int) -> str:
         prepared,
         chosen.text,
         parameters,
+        parameter_types AS types,
         (keys.slot + copy * {keys})::INTEGER AS key_slot,
         keys.result AS key_result,
         replaced.places AS key_places,

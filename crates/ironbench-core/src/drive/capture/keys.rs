@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{Mode, OFlags, ftruncate, open};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::tape::take;
+use super::tape::{Statement, take};
 
 /// The slot number that means "no slot" on a tape.
 const NONE: u32 = u32::MAX;
@@ -137,6 +137,15 @@ impl Keys {
             (None, Some(uuid)) => (UUID, uuid),
             (None, None) => return,
         };
+        self.store(slot, state, key);
+    }
+
+    /// Stores a number that the server generated.
+    pub fn set_number(&self, slot: u32, number: u64) {
+        self.store(slot, NUMBER, number.into());
+    }
+
+    fn store(&self, slot: u32, state: u64, key: u128) {
         let Some([of_state, low, high]) = self.slot(slot) else { return };
         low.store(key as u64, Ordering::Relaxed);
         high.store((key >> 64) as u64, Ordering::Relaxed);
@@ -154,6 +163,69 @@ impl Keys {
             _ => append_uuid(u128::from(high) << 64 | u128::from(low), out),
         }
         true
+    }
+}
+
+/// Writes statements with the keys of a replay in place of the recorded ones.
+#[derive(Debug)]
+pub struct KeyWriter<'p> {
+    keys: &'p Keys,
+    /// Number of values that were replaced with keys of this replay.
+    pub replaced: u64,
+    /// Number of values that were written as recorded, because the server had not yet generated their keys.
+    pub missing: u64,
+}
+
+impl<'p> KeyWriter<'p> {
+    pub fn new(keys: &'p Keys) -> Self {
+        Self { keys, replaced: 0, missing: 0 }
+    }
+
+    pub fn keys(&self) -> &'p Keys {
+        self.keys
+    }
+
+    /// Appends the text of a statement.
+    pub fn text(&mut self, statement: &Statement, out: &mut Vec<u8>) {
+        let (text, mut written) = (statement.text, 0);
+        for one in statement.keys().iter().flat_map(StatementKeys::replaced) {
+            let (start, end) = (one.place as usize, (one.place + one.length) as usize);
+            out.extend_from_slice(&text[written..start]);
+            self.key(one.slot, &text[start..end], out);
+            written = end;
+        }
+        out.extend_from_slice(&text[written..]);
+    }
+
+    /// Calls `each` with the value of each parameter, and None for NULL.
+    pub fn values(&mut self, statement: &Statement, mut each: impl FnMut(Option<&[u8]>)) {
+        let keys = statement.keys();
+        let mut replaced = keys.iter().flat_map(StatementKeys::replaced).peekable();
+        let (mut rest, mut key) = (statement.values, Vec::new());
+        for number in 1..=u32::from(statement.parameters) {
+            let Some((head, after)) = rest.split_first_chunk::<4>() else { break };
+            let length = usize::try_from(i32::from_be_bytes(*head)).ok();
+            let Some((value, after)) = after.split_at_checked(length.unwrap_or(0)) else { break };
+            rest = after;
+            match (replaced.next_if(|one| one.place == number), length) {
+                (_, None) => each(None),
+                (None, _) => each(Some(value)),
+                (Some(one), _) => {
+                    key.clear();
+                    self.key(one.slot, value, &mut key);
+                    each(Some(&key));
+                }
+            }
+        }
+    }
+
+    fn key(&mut self, slot: u32, recorded: &[u8], out: &mut Vec<u8>) {
+        if self.keys.append(slot, out) {
+            self.replaced += 1;
+        } else {
+            out.extend_from_slice(recorded);
+            self.missing += 1;
+        }
     }
 }
 

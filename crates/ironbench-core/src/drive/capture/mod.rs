@@ -1,11 +1,14 @@
-//! Replays a capture of production work on PostgreSQL.
+//! Replays a capture of production work.
 //!
 //! Each client replays the recorded sessions that were assigned to it. The client replays one session after the other,
 //! each on a new connection. Transactions stay whole, and the statements of a session keep their order. The mode
 //! determines when a transaction starts. A client that is late starts at once, and its response time counts from the
 //! scheduled start.
 
+mod dialogue;
 pub mod keys;
+mod mysql;
+mod postgres;
 mod replayer;
 pub mod tape;
 
@@ -19,11 +22,13 @@ use super::engines::{self, Poll};
 use super::outcome::Outcome;
 use super::plan::{Engine, Plan, Schedule, Stop};
 use super::{Control, Kind, work};
-use crate::wire::{Connected, postgres::Postgres};
+use crate::wire::{Connected, mysql::Mysql, postgres::Postgres};
 use crate::{Error, Result};
 use keys::{Keys, StatementKeys};
+use mysql::MysqlDialogue;
 use pgbench_script::Place;
-use replayer::Replayer;
+use postgres::PostgresDialogue;
+use replayer::{Replay, Replayer};
 use tape::{Statement, Tape, flag};
 
 /// The `work` of a drive plan that replays a capture.
@@ -91,11 +96,8 @@ impl Capture {
     /// Replays the capture.
     ///
     /// # Errors
-    /// Input: the plan does not fit the tape, or the engine is not PostgreSQL. Failure: the server cannot be reached.
+    /// Input: the plan does not fit the tape, or the engine does not speak a protocol of captures. Failure: the server cannot be reached.
     pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
-        let Engine::Postgres { connection, io, .. } = &plan.engine else {
-            return Err(Error::input("replay of a capture", "needs a PostgreSQL server"));
-        };
         if self.clients.len() > plan.clients {
             let cause = format!("{} clients cannot replay {} simultaneous sessions", plan.clients, self.clients.len());
             return Err(Error::input("replay of a capture", cause));
@@ -116,12 +118,24 @@ impl Capture {
         // The plan's own schedule is not used, because the tape contains the times of the transactions.
         let plan = Plan { schedule: Schedule::Closed { think_time_s: 0.0 }, ..plan.clone() };
         let (figures, every) = (Figures::default(), self.expected_places());
-        let mut outcome = work(&plan, control, plan.threads, &kinds, |orders| {
-            let client = |client: usize, _: &Connected<Postgres>| {
-                let part = self.clients.get(client).and_then(|range| tape.part(range.clone()));
-                Replayer::new(client, (self.mode, speed), part.unwrap_or_default(), &every, &keys, &figures)
-            };
-            engines::run_server(orders, connection, *io, true, client, poll)
+        let replay = Replay { mode: self.mode, speed, places: &every, keys: &keys, figures: &figures };
+        let part =
+            |client: usize| self.clients.get(client).and_then(|range| tape.part(range.clone())).unwrap_or_default();
+        let mut outcome = work(&plan, control, plan.threads, &kinds, |orders| match &plan.engine {
+            Engine::Postgres { connection, io, .. } => {
+                let client = |client, _: &Connected<Postgres>| {
+                    Replayer::new(client, PostgresDialogue::default(), part(client), &replay)
+                };
+                engines::run_server(orders, connection, *io, true, client, poll)
+            }
+            Engine::Mysql { connection, io, .. } => {
+                let client = |client, session: &Connected<Mysql>| {
+                    let dialogue = MysqlDialogue::new(session.state.caches_columns());
+                    Replayer::new(client, dialogue, part(client), &replay)
+                };
+                engines::run_server(orders, connection, *io, true, client, poll)
+            }
+            _ => Err(Error::input("replay of a capture", "needs a server of PostgreSQL, MariaDB or MySQL")),
         })?;
         outcome.summary.due = due;
         let counts = [

@@ -9,33 +9,39 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
+use super::keys::StatementKeys;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
 /// Flags of a statement. The flags describe how the statement is sent, and its position in its session and transaction.
 pub mod flag {
     /// The statement is the first of a recorded session, which starts with a new connection.
-    pub const OPENS: u8 = 1;
+    pub const OPENS: u16 = 1;
     /// The statement is the first of a transaction.
-    pub const BEGINS: u8 = 2;
+    pub const BEGINS: u16 = 2;
     /// The statement is the last of a transaction.
-    pub const ENDS: u8 = 4;
-    /// The statement uses the extended protocol. Otherwise it has no parameters.
-    pub const EXTENDED: u8 = 8;
+    pub const ENDS: u16 = 4;
+    /// The statement is a prepared statement (the extended protocol of PostgreSQL, the binary protocol of MySQL).
+    /// Otherwise it has no parameters.
+    pub const EXTENDED: u16 = 8;
     /// The next statement is sent without waiting for the reply to this one.
-    pub const PIPELINED: u8 = 16;
+    pub const PIPELINED: u16 = 16;
     /// The statement failed when it was recorded.
-    pub const FAILED: u8 = 32;
+    pub const FAILED: u16 = 32;
     /// The statement drops all prepared statements of its session.
-    pub const DISCARDS: u8 = 64;
+    pub const DISCARDS: u16 = 64;
     /// The statement returns a generated key or contains generated keys. Bytes that describe the keys follow the
     /// parameters.
-    pub const KEYS: u8 = 128;
+    pub const KEYS: u16 = 128;
+    /// The types of the parameters precede their values.
+    pub const TYPED: u16 = 256;
+    /// The session does not execute the prepared statement again.
+    pub const LAST_USE: u16 = 512;
 }
 
 /// A statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement<'a> {
-    pub flags: u8,
+    pub flags: u16,
     /// Recorded time of the statement since the start of the capture, in ns.
     pub at_ns: u64,
     /// Recorded time between the end of the session's previous statement and this one, in ns.
@@ -50,22 +56,29 @@ pub struct Statement<'a> {
     pub text: &'a [u8],
     /// Number of parameters.
     pub parameters: u16,
-    /// Lengths and values of the parameters, as in a Bind message.
+    /// Types of the parameters, as codes of `wire::mysql::protocol::binary::Parameter`. Empty without `flag::TYPED`.
+    pub types: &'a [u8],
+    /// Lengths and values of the parameters, as in PostgreSQL's Bind message.
     pub values: &'a [u8],
-    /// Bytes that describe the keys in the statement ([`super::keys::StatementKeys`]). Empty without `flag::KEYS`.
+    /// Bytes that describe the keys in the statement ([`StatementKeys`]). Empty without `flag::KEYS`.
     pub keys: &'a [u8],
 }
 
-const HEAD: usize = 4 + 1 + 8 + 8 + 4 + 4 + 2 + 4 + 2 + 4;
+const HEAD: usize = 4 + 2 + 8 + 8 + 4 + 4 + 2 + 4 + 2 + 4;
 
 impl<'a> Statement<'a> {
-    pub fn has(&self, flag: u8) -> bool {
+    pub fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
+    }
+
+    /// Returns the keys in the statement. Returns None if it has none.
+    pub fn keys(&self) -> Option<StatementKeys<'a>> {
+        if self.has(flag::KEYS) { StatementKeys::read(self.keys) } else { None }
     }
 
     /// Returns the length of the statement on a tape, in bytes.
     pub fn length(&self) -> u64 {
-        (HEAD + self.name.len() + self.text.len() + self.values.len() + self.keys.len()) as u64
+        (HEAD + self.name.len() + self.text.len() + self.types.len() + self.values.len() + self.keys.len()) as u64
     }
 
     /// Appends the statement to a tape.
@@ -75,7 +88,7 @@ impl<'a> Statement<'a> {
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let too_long = |_| io::Error::other("a statement is too long");
         out.write_all(&u32::try_from(self.length()).map_err(too_long)?.to_le_bytes())?;
-        out.write_all(&[self.flags])?;
+        out.write_all(&self.flags.to_le_bytes())?;
         out.write_all(&self.at_ns.to_le_bytes())?;
         out.write_all(&self.pause_ns.to_le_bytes())?;
         out.write_all(&self.kind.to_le_bytes())?;
@@ -86,6 +99,7 @@ impl<'a> Statement<'a> {
         out.write_all(&(self.keys.len() as u32).to_le_bytes())?;
         out.write_all(self.name)?;
         out.write_all(self.text)?;
+        out.write_all(self.types)?;
         out.write_all(self.values)?;
         out.write_all(self.keys)
     }
@@ -97,7 +111,7 @@ impl<'a> Statement<'a> {
         let length = u32::from_le_bytes(*tape.first_chunk::<4>()?) as usize;
         let (record, rest) = tape.split_at_checked(length)?;
         let mut fields = record.get(4..)?;
-        let flags = take::<1>(&mut fields)?[0];
+        let flags = u16::from_le_bytes(take(&mut fields)?);
         let at_ns = u64::from_le_bytes(take(&mut fields)?);
         let pause_ns = u64::from_le_bytes(take(&mut fields)?);
         let kind = u32::from_le_bytes(take(&mut fields)?);
@@ -108,9 +122,11 @@ impl<'a> Statement<'a> {
         let keys_length = u32::from_le_bytes(take(&mut fields)?) as usize;
         let (name, fields) = fields.split_at_checked(name_length)?;
         let (text, fields) = fields.split_at_checked(text_length)?;
+        let types = if flags & flag::TYPED != 0 { usize::from(parameters) } else { 0 };
+        let (types, fields) = fields.split_at_checked(types)?;
         let (values, keys) = fields.split_at_checked(fields.len().checked_sub(keys_length)?)?;
         *tape = rest;
-        Some(Self { flags, at_ns, pause_ns, kind, place, name, text, parameters, values, keys })
+        Some(Self { flags, at_ns, pause_ns, kind, place, name, text, parameters, types, values, keys })
     }
 }
 
@@ -177,13 +193,14 @@ mod tests {
     proptest! {
         #[test]
         fn a_statement_is_read_as_it_was_written(
-            flags in any::<u8>(), at_ns in any::<u64>(), kind in any::<u32>(), name in "[a-z]{0,9}", text in ".{0,50}",
+            flags in any::<u16>(), at_ns in any::<u64>(), kind in any::<u32>(), name in "[a-z]{0,9}", text in ".{0,50}",
             values in proptest::collection::vec(any::<u8>(), 0..50), keys in proptest::collection::vec(any::<u8>(), 0..20),
             rest in proptest::collection::vec(any::<u8>(), 0..9),
         ) {
+            let types: &[u8] = if flags & flag::TYPED == 0 { b"" } else { b"is" };
             let statement = Statement {
                 flags, at_ns, pause_ns: 7, kind, place: 3, name: name.as_bytes(), text: text.as_bytes(), parameters: 2,
-                values: &values, keys: &keys,
+                types, values: &values, keys: &keys,
             };
             let mut tape = Vec::new();
             statement.write(&mut tape).unwrap();

@@ -11,7 +11,7 @@ fn capture(mode: Mode) -> Capture {
 }
 
 /// Returns a tape of statements, given as flags, time, name and text.
-fn tape(statements: &[(u8, u64, &str, &str)]) -> Vec<u8> {
+fn tape(statements: &[(u16, u64, &str, &str)]) -> Vec<u8> {
     let mut tape = Vec::new();
     for (flags, at_ns, name, text) in statements {
         let (name, text) = (name.as_bytes(), text.as_bytes());
@@ -24,6 +24,7 @@ fn tape(statements: &[(u8, u64, &str, &str)]) -> Vec<u8> {
             name,
             text,
             parameters: u16::from(!name.is_empty()),
+            types: b"",
             values: if name.is_empty() { b"" } else { b"\0\0\0\x01x" },
             keys: b"",
         };
@@ -46,7 +47,7 @@ fn error(sqlstate: &str) -> Vec<u8> {
 }
 
 struct Client<'p> {
-    replayer: Replayer<'p>,
+    replayer: Replayer<'p, PostgresDialogue<'p>>,
     mailbox: Mailbox,
     tally: Tally,
 }
@@ -54,7 +55,8 @@ struct Client<'p> {
 impl<'p> Client<'p> {
     fn new(capture: &'p Capture, tape: &'p [u8], places: &'p [(usize, &'p str)], figures: &'p Figures) -> Self {
         let keys = Box::leak(Box::new(Keys::new(capture.keys).unwrap()));
-        let replayer = Replayer::new(0, (capture.mode, capture.speed), tape, places, keys, figures);
+        let replay = Replay { mode: capture.mode, speed: capture.speed, places, keys, figures };
+        let replayer = Replayer::new(0, PostgresDialogue::default(), tape, Box::leak(Box::new(replay)));
         Self { replayer, mailbox: Mailbox::default(), tally: Tally::new(1) }
     }
 
@@ -81,7 +83,7 @@ impl<'p> Client<'p> {
 
 const WELL: Step = Step::Ended(Ending { kind: 0, well: true, retries: 0 });
 const BADLY: Step = Step::Ended(Ending { kind: 0, well: false, retries: 0 });
-const ALONE: u8 = flag::BEGINS | flag::ENDS;
+const ALONE: u16 = flag::BEGINS | flag::ENDS;
 
 #[test]
 fn a_named_statement_is_prepared_once_in_each_session() {
@@ -236,6 +238,7 @@ fn a_generated_key_takes_the_place_of_the_recorded_one() {
         name: b"",
         text,
         parameters: 2,
+        types: b"",
         values,
         keys,
     };

@@ -53,19 +53,6 @@ pub struct MysqlScript<'p> {
     lifetime: Lifetime,
 }
 
-/// Whether a retry may succeed after this error. Such errors are deadlocks, lock wait timeouts and "record has
-/// changed", which occurs with MariaDB's `innodb_snapshot_isolation`.
-fn is_retryable(error: &ServerError) -> bool {
-    matches!(error.number, 1020 | 1205 | 1213)
-}
-
-/// Whether the server closes the connection after this error. The server does so if it is shutting down (1053), or if
-/// the session was killed (1927 in MariaDB, 3169 in MySQL) or idle for too long (4031). Source: MySQL 8.4 Error Message
-/// Reference; MariaDB, "Error Codes".
-fn ends_session(error: &ServerError) -> bool {
-    matches!(error.number, 1053 | 1927 | 3169 | 4031)
-}
-
 /// Number of the error for a command that the server cannot prepare. MySQL returns it for BEGIN, for example.
 const NOT_PREPARABLE: u16 = 1295;
 
@@ -147,7 +134,7 @@ impl<'p> MysqlScript<'p> {
 
     #[inline]
     fn end_of_script(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        if self.reply.in_transaction {
+        if self.reply.commits.is_in_transaction() {
             return self.fault("the script ends inside a transaction", mailbox, tally);
         }
         self.end(true, tally)
@@ -171,11 +158,11 @@ impl<'p> MysqlScript<'p> {
     /// Handles an error that the engine returned for a command.
     #[cold]
     fn failed(&mut self, error: &ServerError, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        if ends_session(error) {
+        if error.ends_session() {
             return Step::Broken(error.to_string());
         }
         let class = error.number.to_string();
-        let retryable = is_retryable(error) || self.script.retries_after(&class);
+        let retryable = error.is_retryable() || self.script.retries_after(&class);
         let at = self.script.command_index();
         let repeat = retryable && self.script.retry(tally);
         let script = &self.script;
@@ -189,7 +176,7 @@ impl<'p> MysqlScript<'p> {
     }
 
     fn roll_back(&mut self, repeat: bool, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        if self.reply.may_be_in_transaction() {
+        if self.reply.commits.may_be_in_transaction() {
             mailbox.outbox.clear();
             frontend::query(&mut mailbox.outbox, "ROLLBACK");
             self.doing = Doing::RollBack { repeat };

@@ -6,7 +6,7 @@ use crate::wire::mysql::protocol::backend::{
     Answer, Column, Done, Prepared, ServerError, head, server_error, text_row,
 };
 use crate::wire::mysql::protocol::binary::{self, Value as Cell};
-use crate::wire::mysql::protocol::{Framer, Malformed, Packet, Rows, is_unasked_allowed};
+use crate::wire::mysql::protocol::{Commits, Framer, Malformed, Packet, Rows, is_unasked_allowed};
 use crate::wire::transport::Mailbox;
 use pgbench_script::{Gather, Slot, Sql, Value, Variables};
 
@@ -44,11 +44,7 @@ pub struct Reply<'p> {
     statements: &'p Statements,
     cached: bool,
     next: Next,
-    /// Whether the session has an open transaction, as of the last reply.
-    pub in_transaction: bool,
-    /// Whether a failed statement may have opened a transaction. This is possible unless the session is known to use
-    /// autocommit. Error packets do not contain the status flags that would show it.
-    opens_by_itself: bool,
+    pub commits: Commits,
     /// The command whose rows are stored in variables.
     gathers: Option<&'p Sql>,
     /// Whether rows are stored in variables only later. With combined queries, `\gset` uses only the row of the last
@@ -60,10 +56,6 @@ pub struct Reply<'p> {
     gathered: Vec<Gathered>,
     /// Whether the rows of the reply have the binary format.
     binary: bool,
-    /// Whether the command ends a transaction without a commit.
-    rolls_back: bool,
-    /// Whether a transaction has ended since the command was sent.
-    ended: bool,
     /// Number of rows of the statement that is being answered.
     rows: u64,
     last_rows: u64,
@@ -80,14 +72,11 @@ impl<'p> Reply<'p> {
             statements,
             cached,
             next: Next::Answer,
-            in_transaction: false,
-            opens_by_itself: true,
+            commits: Commits::default(),
             gathers: None,
             holds: false,
             held: Vec::new(),
             binary: false,
-            rolls_back: false,
-            ended: false,
             rows: 0,
             last_rows: 0,
             wanted_file: false,
@@ -127,16 +116,10 @@ impl<'p> Reply<'p> {
     #[inline]
     fn begin(&mut self, next: Next, rolls_back: bool) {
         self.next = next;
-        self.rolls_back = rolls_back;
-        self.ended = false;
+        self.commits.expect(rolls_back);
         self.rows = 0;
         self.last_rows = 0;
         self.wanted_file = false;
-    }
-
-    /// Whether a transaction may be open after a failed command. If so, it must be rolled back.
-    pub fn may_be_in_transaction(&self) -> bool {
-        self.in_transaction || self.opens_by_itself
     }
 
     pub fn has_error(&self) -> bool {
@@ -269,19 +252,12 @@ impl<'p> Reply<'p> {
     /// Handles the end of a statement, after its last row if it returns rows.
     #[inline]
     fn done(&mut self, done: Done, tally: &mut Tally) -> Progress {
-        let before = std::mem::replace(&mut self.in_transaction, done.is_in_transaction());
-        self.opens_by_itself = !done.commits_by_itself();
+        tally.commits += self.commits.done(done);
         self.last_rows = std::mem::take(&mut self.rows);
-        if before && !self.in_transaction {
-            tally.commits += u64::from(!self.rolls_back);
-            self.ended = true;
-        }
         if done.has_more() {
             self.next = Next::Answer;
             return Progress::More;
         }
-        // Outside a transaction, autocommit has committed the command.
-        tally.commits += u64::from(!self.in_transaction && !self.ended && !self.rolls_back);
         Progress::Answered
     }
 

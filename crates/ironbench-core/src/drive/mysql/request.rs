@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::drive::plan::Protocol;
 use crate::wire::mysql::protocol::binary::kind;
-use crate::wire::mysql::protocol::frontend;
+use crate::wire::mysql::protocol::{frontend, is_rollback};
 use pgbench_script::{Given, Program, Slot, Sql, Symbols, Value, Variables};
 
 /// Texts of a program's statements, shared by all clients.
@@ -41,15 +41,6 @@ impl Statements {
     pub fn rolls_back(&self, sql: &Sql) -> bool {
         self.rollbacks[sql.id]
     }
-}
-
-/// Whether one of the statements is a `ROLLBACK` of the transaction (not `ROLLBACK TO` a savepoint).
-fn is_rollback(text: &str) -> bool {
-    text.split(';').any(|statement| {
-        let mut words = statement.split_whitespace();
-        words.next().is_some_and(|first| first.eq_ignore_ascii_case("rollback"))
-            && !words.any(|word| word.eq_ignore_ascii_case("to"))
-    })
 }
 
 /// State of a statement in a session.
@@ -185,12 +176,6 @@ fn kind_of(held: Option<Given<'_>>) -> Option<u8> {
 mod tests {
     use super::*;
     use pgbench_script::{Automatic, Source};
-
-    #[test]
-    fn only_what_ends_the_transaction_is_a_rollback() {
-        assert!(is_rollback("rollback;") && is_rollback("begin; ROLLBACK WORK;"));
-        assert!(!is_rollback("ROLLBACK TO a;") && !is_rollback("rollback to savepoint a") && !is_rollback("SELECT 1"));
-    }
 
     #[test]
     fn kinds_of_parameters_are_said_once_and_when_one_changes() {

@@ -104,7 +104,7 @@ impl Session<Mysql> {
     /// Returns the error for a rejected statement or a lost connection.
     pub(super) fn failed(&mut self, fault: Fault, sql: &str) -> Error {
         match fault {
-            Fault::Server(error) if !ends_session(&error) => refused(&error, sql),
+            Fault::Server(error) if !error.ends_session() => refused(&error, sql),
             fault => self.lose(fault, sql),
         }
     }
@@ -147,13 +147,6 @@ impl Session<Mysql> {
         self.lost = true;
         let _ = rustix::net::shutdown(&self.channel.fd, rustix::net::Shutdown::Both);
     }
-}
-
-/// Whether the server closes the connection after this error. The server does so if it is shutting down (1053), if a
-/// packet was too large (1153) or out of order (1156), or if the connection was killed (1927) or idle for too long
-/// (4031).
-fn ends_session(error: &ServerError) -> bool {
-    matches!(error.number, 1053 | 1153 | 1156 | 1927 | 4031)
 }
 
 fn refused(error: &ServerError, sql: &str) -> Error {

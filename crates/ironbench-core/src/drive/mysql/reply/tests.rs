@@ -159,12 +159,12 @@ fn a_failed_command_may_have_opened_a_transaction_unless_the_session_commits_by_
     let program = program("SELECT 1;\n");
     let statements = Statements::of(&program);
     let mut session = Session::new(&program, &statements, false);
-    assert!(session.reply.may_be_in_transaction(), "the first command of a session");
+    assert!(session.reply.commits.may_be_in_transaction(), "the first command of a session");
     for (status, open) in [(IDLE, false), (OPEN, true), (NO_AUTOCOMMIT, true)] {
         let sql = session.sql();
         session.reply.expect(sql, false);
         assert_eq!(session.receive(&[&done(status)]), Ok(Progress::Answered));
-        assert_eq!(session.reply.may_be_in_transaction(), open, "{status}");
+        assert_eq!(session.reply.commits.may_be_in_transaction(), open, "{status}");
     }
 }
 

@@ -128,6 +128,8 @@ impl Greeting {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
     pub affected: u64,
+    /// The first AUTO_INCREMENT value that the statement generated, or 0.
+    pub generated: u64,
     pub status: u16,
     pub warnings: u16,
 }
@@ -139,8 +141,7 @@ impl Done {
         let mut rest = Reader(body);
         rest.byte()?;
         let affected = rest.integer()?;
-        rest.integer()?; // skip the last AUTO_INCREMENT value
-        Ok(Self { affected, status: rest.u16()?, warnings: rest.u16()? })
+        Ok(Self { affected, generated: rest.integer()?, status: rest.u16()?, warnings: rest.u16()? })
     }
 
     #[inline]
@@ -166,6 +167,21 @@ pub struct ServerError {
     pub number: u16,
     pub sqlstate: String,
     pub message: String,
+}
+
+impl ServerError {
+    /// Whether a retry may succeed after this error. Such errors are deadlocks, lock wait timeouts and "record has
+    /// changed", which occurs with MariaDB's `innodb_snapshot_isolation`.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.number, 1020 | 1205 | 1213)
+    }
+
+    /// Whether the server closes the connection after this error. The server does so if it is shutting down (1053), if
+    /// a packet was too large (1153) or out of order (1156), or if the session was killed (1927 in MariaDB, 3169 in
+    /// MySQL) or idle for too long (4031). Source: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".
+    pub fn ends_session(&self) -> bool {
+        matches!(self.number, 1053 | 1153 | 1156 | 1927 | 3169 | 4031)
+    }
 }
 
 /// SQLSTATE of errors that have no specific SQLSTATE.
@@ -363,7 +379,7 @@ mod tests {
         for description_or_row in [&b"\x03def\0\0\0\x01c"[..], b"\x0242", b"\x011"] {
             assert_eq!(Answer::read(description_or_row, false), Err(Malformed::Nonsense));
         }
-        let done = Done { affected: 5, status: 3, warnings: 1 };
-        assert_eq!(Answer::read(&[0, 5, 0, 3, 0, 1, 0], false), Ok(Answer::Done(done)));
+        let done = Done { affected: 5, generated: 9, status: 3, warnings: 1 };
+        assert_eq!(Answer::read(&[0, 5, 9, 3, 0, 1, 0], false), Ok(Answer::Done(done)));
     }
 }

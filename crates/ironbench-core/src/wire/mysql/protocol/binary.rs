@@ -4,6 +4,7 @@ use std::io::Write;
 
 use super::Malformed;
 use super::backend::{Column, Reader};
+use super::frontend;
 
 /// Types of columns and parameters.
 pub mod kind {
@@ -20,6 +21,7 @@ pub mod kind {
     pub const TIME: u8 = 11;
     pub const DATETIME: u8 = 12;
     pub const YEAR: u8 = 13;
+    pub const NEWDECIMAL: u8 = 246;
     pub const VAR_STRING: u8 = 253;
 }
 
@@ -187,6 +189,70 @@ impl Value<'_> {
     }
 }
 
+/// A parameter whose text is known. Parameters of other types, such as dates, are sent as texts, which the server
+/// converts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Parameter<'a> {
+    Integer(i64),
+    Unsigned(u64),
+    Float(f32),
+    Double(f64),
+    Decimal(&'a [u8]),
+    Text(&'a [u8]),
+}
+
+impl<'a> Parameter<'a> {
+    /// Returns the code of a parameter type: a letter in captures and on tapes.
+    pub fn code(kind: u8, unsigned: bool) -> u8 {
+        match kind {
+            kind::TINY | kind::SHORT | kind::LONG | kind::INT24 | kind::LONGLONG | kind::YEAR if unsigned => b'u',
+            kind::TINY | kind::SHORT | kind::LONG | kind::INT24 | kind::LONGLONG | kind::YEAR => b'i',
+            kind::FLOAT => b'f',
+            kind::DOUBLE => b'd',
+            kind::NEWDECIMAL => b'n',
+            _ => b's',
+        }
+    }
+
+    /// Returns the parameter with the type of this code. Texts that are no values of the type remain texts.
+    pub fn of(code: u8, text: &'a [u8]) -> Self {
+        fn parsed<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+            std::str::from_utf8(text).ok()?.parse().ok()
+        }
+        let typed = match code {
+            b'i' => parsed(text).map(Self::Integer),
+            b'u' => parsed(text).map(Self::Unsigned),
+            b'f' => parsed(text).map(Self::Float),
+            b'd' => parsed(text).map(Self::Double),
+            b'n' => Some(Self::Decimal(text)),
+            _ => None,
+        };
+        typed.unwrap_or(Self::Text(text))
+    }
+
+    /// Returns the type as an Execute contains it. The second byte is 0x80 for unsigned integers.
+    pub fn kind(self) -> [u8; 2] {
+        match self {
+            Self::Integer(_) => [kind::LONGLONG, 0],
+            Self::Unsigned(_) => [kind::LONGLONG, 0x80],
+            Self::Float(_) => [kind::FLOAT, 0],
+            Self::Double(_) => [kind::DOUBLE, 0],
+            Self::Decimal(_) => [kind::NEWDECIMAL, 0],
+            Self::Text(_) => [kind::VAR_STRING, 0],
+        }
+    }
+
+    pub fn write(self, out: &mut Vec<u8>) {
+        match self {
+            Self::Integer(value) => out.extend_from_slice(&value.to_le_bytes()),
+            Self::Unsigned(value) => out.extend_from_slice(&value.to_le_bytes()),
+            Self::Float(value) => out.extend_from_slice(&value.to_le_bytes()),
+            Self::Double(value) => out.extend_from_slice(&value.to_le_bytes()),
+            Self::Decimal(text) | Self::Text(text) => frontend::string(out, text),
+        }
+    }
+}
+
 fn fraction(micros: u32, out: &mut Vec<u8>) -> std::io::Result<()> {
     if micros == 0 {
         return Ok(());
@@ -233,6 +299,21 @@ mod tests {
         ) {
             let columns: Vec<_> = kinds.into_iter().map(|(kind, unsigned)| column(kind, unsigned)).collect();
             let _ = texts(&bytes, &columns);
+        }
+    }
+
+    #[test]
+    fn parameters_are_sent_with_their_recorded_types() {
+        for (kind, unsigned, text, expected) in [
+            (kind::TINY, false, "-5", Parameter::Integer(-5)),
+            (kind::LONGLONG, true, "18446744073709551615", Parameter::Unsigned(u64::MAX)),
+            (kind::FLOAT, false, "0.1", Parameter::Float(0.1)),
+            (kind::DOUBLE, false, "1e300", Parameter::Double(1e300)),
+            (kind::NEWDECIMAL, false, "1.50", Parameter::Decimal(b"1.50")),
+            (kind::DATETIME, false, "2026-01-02 03:04:05", Parameter::Text(b"2026-01-02 03:04:05")),
+            (kind::LONG, false, "x", Parameter::Text(b"x")),
+        ] {
+            assert_eq!(Parameter::of(Parameter::code(kind, unsigned), text.as_bytes()), expected);
         }
     }
 

@@ -54,6 +54,8 @@ pub struct Framer {
     owed: usize,
     /// Whether another part of the same row follows.
     continued: bool,
+    /// Number of rows that were skipped.
+    pub skipped: u64,
 }
 
 impl Framer {
@@ -81,6 +83,7 @@ impl Framer {
                     None => return Ok(None),
                     Some(true) => {
                         self.continued = length == PART;
+                        self.skipped += u64::from(!self.continued);
                         if size > rest.len() {
                             self.owed = size - rest.len();
                             *input = &rest[rest.len()..];
@@ -196,6 +199,14 @@ mod tests {
         let (found, kept) = decoded(&stream, &[65_536], Rows::Skip);
         assert_eq!(found, [[0xfe]]);
         assert!(kept < 16, "{kept}");
+    }
+
+    #[test]
+    fn skipped_rows_are_counted() {
+        let mut framer = Framer::new();
+        let stream = encoded(&[b"\x011".to_vec(), b"\x012".to_vec(), b"\xfe".to_vec()]);
+        assert!(framer.next(&mut &stream[..], Rows::Skip).unwrap().is_some_and(|packet| packet.body == b"\xfe"));
+        assert_eq!(framer.skipped, 2);
     }
 
     #[test]

@@ -6,9 +6,11 @@
 
 pub mod backend;
 pub mod binary;
+mod commits;
 pub mod framing;
 pub mod frontend;
 
+pub use commits::{Commits, is_rollback};
 pub use framing::{Framer, Malformed, Packet, Rows, is_unasked_allowed};
 
 /// Capabilities of client and server, negotiated at the start.
