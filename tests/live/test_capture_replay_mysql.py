@@ -39,7 +39,11 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     try:
         loaded(server, folder)
         server.query("set global general_log = 1, global slow_query_log = 1")
+        user = User(folder)
+        dsn = f"mysql://root@/d?socket={server.socket}"
+        assert user("capture", "--mark", dsn).code == 0
         ran(server)
+        assert user("capture", "--mark", dsn).code == 0
         eventually(lambda: all("values (2)" in (folder / f"{log}.log").read_text() for log in ("general", "slow")))
     finally:
         server.stop()
@@ -86,6 +90,10 @@ def test_a_log_is_replayed_on_restored_data(user: User, logged: Path, log: str) 
     assert metrics["transactions"] == TRANSACTIONS and metrics["replayed_statements"] == STATEMENTS
     assert metrics["replayed_keys"] == 4 * SALES and metrics["replay_missing_keys"] == 0
     assert metrics["replay_divergence{of=mix}"] == 0
+    for measure in ("rows_inserted", "rows_updated", "rows_deleted"):
+        assert metrics[f"recorded_work{{of={measure}}}"] == metrics[f"replayed_work{{of={measure}}}"] > 0, measure
+    assert metrics["recorded_work{of=log_bytes}"] > 0 and metrics["replayed_work{of=log_bytes}"] > 0
+    assert "recorded_work{of=wal_records}" not in metrics
     if log == "slow":
         assert metrics["recorded_work{of=rows}"] == metrics["replayed_work{of=rows}"] > SESSIONS * ROUNDS
 

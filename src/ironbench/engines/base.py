@@ -118,6 +118,8 @@ class CaptureTraits:
     """Regular expression that matches a placeholder in a statement. If the expression has a group, the group is the
     number of the parameter. Otherwise, placeholders are numbered in the order of the text. The expression also matches
     literals, so that no placeholder is found inside of them."""
+    quote: str = '"'
+    """Quotation mark of names."""
     pipelines: bool = False
     """Whether clients send prepared statements of an implicit transaction without waiting for replies."""
     masks: bool = True

@@ -77,6 +77,7 @@ class MariadbEngine(Engine):
             logs_all="long_query_time = 0",
             generates=r"^\W*(?:insert|replace)\b",
             parameter=r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|\?",
+            quote="`",
             masks=False,
             shifts_time=False,
         ),

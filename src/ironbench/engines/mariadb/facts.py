@@ -29,9 +29,9 @@ _COUNTERS = {
     "commits": "COM_COMMIT",
     "rollbacks": "COM_ROLLBACK",
     "rows_read": "INNODB_ROWS_READ",
-    "rows_inserted": "INNODB_ROWS_INSERTED",
-    "rows_updated": "INNODB_ROWS_UPDATED",
-    "rows_deleted": "INNODB_ROWS_DELETED",
+    "rows_inserted": "HANDLER_WRITE",  # of all storage engines; newer versions do not count InnoDB's rows
+    "rows_updated": "HANDLER_UPDATE",
+    "rows_deleted": "HANDLER_DELETE",
     "pages_hit": "INNODB_BUFFER_POOL_READ_REQUESTS",
     "pages_read": "INNODB_BUFFER_POOL_READS",
     "log_bytes": "INNODB_OS_LOG_WRITTEN",

@@ -25,7 +25,7 @@ _LEAD = (
 _NOT_COUNTED = (
     "Rows, WAL and blocks are not compared, because the log has no marks or only part of the work was replayed."
 )
-_UNITS = {"wal_bytes": "bytes"}
+_UNITS = {"wal_bytes": "bytes", "log_bytes": "bytes"}
 
 
 def sections(study: Study) -> Iterator[Section]:

@@ -175,6 +175,9 @@ MEASURES = {
     "wal_full_page_images": "full-page images in WAL",
     "blocks_hit": "buffer cache hits",
     "blocks_read": "blocks read into the buffer cache",
+    "log_bytes": "redo log",
+    "pages_hit": "read requests to the buffer pool",
+    "pages_read": "pages read into the buffer pool",
 }
 """Names of the metrics by which a replay is compared with the recording."""
 

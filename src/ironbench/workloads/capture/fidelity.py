@@ -22,7 +22,10 @@ in `WORK`."""
 WORK = (STATEMENTS, MIX, FAILED, "rows_inserted", "rows_updated", "rows_deleted", "wal_records")
 """Measures that depend only on the work. Other measures also depend on the memory, plans and checkpoints of the system
 that replays the work. For example, the WAL contains full-page images after a checkpoint."""
-_LEAST = {"wal_bytes": 1e6, "blocks_hit": 1000.0, "blocks_read": 1000.0}
+_LEAST = {
+    **{"wal_bytes": 1e6, "blocks_hit": 1000.0, "blocks_read": 1000.0},
+    **{"log_bytes": 1e6, "pages_hit": 1000.0, "pages_read": 1000.0},
+}
 _LEAST_COUNT = 100.0
 """Minimum divisor of a divergence. If the recorded count is smaller, the difference is divided by this number, because
 small differences between small counts mean nothing."""

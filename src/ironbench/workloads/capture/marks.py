@@ -15,14 +15,15 @@ from ironbench.model.session import Session
 from ironbench.model.system import System
 
 NAME = "ironbench mark"
-TEMPLATE = f'select ? as "{NAME}"%'
+TEMPLATE = f"select ? as _{NAME}_%"
 """LIKE pattern that the template of every mark matches."""
 COUNTED = (
     *("rows_inserted", "rows_updated", "rows_deleted"),
     *("wal_bytes", "wal_records", "wal_full_page_images", "blocks_hit", "blocks_read"),
+    *("log_bytes", "pages_hit", "pages_read"),
 )
 """Counters that are compared between recording and replay. No engine has to provide all of them."""
-_COUNTER = re.compile(r'"(\w+)=(\d+)"')
+_COUNTER = re.compile(r'["`](\w+)=(\d+)["`]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ def write(dsn: str) -> dict[str, int]:
     """Sends a mark to the database of a DSN. Returns the counters in the mark. Raises InputError and FailureError."""
     word = engines.scheme(dsn)
     engine = engines.of_scheme(word)
-    if engine is None or not engine.can("replay"):
+    if engine is None or engine.traits.captures is None:
         cause = (
             f"the statements of the engine `{engine.name}` cannot be captured"
             if engine
@@ -46,7 +47,7 @@ def write(dsn: str) -> dict[str, int]:
     system, secrets = engine.validated(System(engine.name, "capture", dsn=dsn), 0)
     with engines.running(system, secrets, 0) as session:
         counters = counted(session)
-        session.query(statement(counters))
+        session.query(statement(counters, engine.traits.captures.quote))
     return counters
 
 
@@ -55,8 +56,9 @@ def counted(session: Session) -> dict[str, int]:
     return {name: known[name] for name in COUNTED if name in known}
 
 
-def statement(counters: Mapping[str, int]) -> str:
-    return f'select 1 as "{NAME}"' + "".join(f', 1 as "{name}={count}"' for name, count in counters.items())
+def statement(counters: Mapping[str, int], quote: str = '"') -> str:
+    names = (NAME, *(f"{name}={count}" for name, count in counters.items()))
+    return f"select {', '.join(f'1 as {quote}{name}{quote}' for name in names)}"
 
 
 def read(at_us: int, database: str, text: str) -> Mark:
