@@ -202,9 +202,9 @@ def not_replayed() -> str:
 
 @wording("capture-whole-seconds")
 def whole_seconds() -> str:
-    """Example: `the log's timestamps are whole seconds and were read as UTC; statements are spread evenly over their
+    """Example: `the log's timestamps are whole seconds and were read as UTC; statements are distributed evenly within each
     second`."""
-    return "the log's timestamps are whole seconds and were read as UTC; statements are spread evenly over their second"
+    return "the log's timestamps are whole seconds and were read as UTC; statements are distributed evenly within each second"
 
 
 @wording("capture-unknown-users")
