@@ -202,9 +202,12 @@ def not_replayed() -> str:
 
 @wording("capture-whole-seconds")
 def whole_seconds() -> str:
-    """Example: `the log's timestamps are whole seconds and were read as UTC; statements are distributed evenly within each
-    second`."""
-    return "the log's timestamps are whole seconds and were read as UTC; statements are distributed evenly within each second"
+    """Example: `the log's timestamps are whole seconds and were read as UTC; statements are distributed evenly within
+    each second`."""
+    return (
+        "the log's timestamps are whole seconds and were read as UTC; statements are distributed evenly within each "
+        "second"
+    )
 
 
 @wording("capture-unknown-users")
