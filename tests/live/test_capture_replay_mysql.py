@@ -180,3 +180,13 @@ def test_prepared_statements_keep_their_parameters(user: User, server: RawMysql,
     assert metrics["failed"] == metrics["errors"] == 0
     assert metrics["transactions"] == done
     assert metrics["replayed_statements"] == 5 * done and metrics["replay_divergence{of=mix}"] == 0
+
+
+def test_an_existing_server_replays_a_capture(user: User, logged: Path, server: RawMysql) -> None:
+    assert user("capture", str(logged / "slow.log"), "-o", "shop.capture").code == 0
+    words = ("--with", "mode=fast", "--dump", str(logged / "shop.dump"), "--check", RIGHT, "--no-observe")
+    dsn = f"mysql://root@/d?socket={server.socket}"
+    user.measured("run", "capture", "--with", "file=shop.capture", "--dsn", dsn, *words)
+    (record,) = user.records()
+    assert [one["passed"] for one in record["checks"]] == [True]
+    assert record["metrics"]["errors"] == 0 and record["metrics"]["transactions"] == TRANSACTIONS

@@ -208,3 +208,16 @@ def test_parameters_are_found_in_the_executed_text(tmp_path: Path) -> None:
         ("2", ["1.5e0"], "d"),
         (None, None, None),
     ]
+
+
+def test_times_in_whole_seconds_do_not_step_back(tmp_path: Path) -> None:
+    entry = """# User@Host: app[app] @ localhost []
+# Thread_id: 31  Schema: shop  QC_hit: No
+# Query_time: 0.000100  Lock_time: 0.000050  Rows_sent: 0  Rows_examined: 0
+SET timestamp=1796004191;
+select 1;
+"""
+    times = ("# Time: 261130  2:03:11\n", "", "# Time: 261130  2:03:12\n", "# Time: 261130  2:03:11\n", "")
+    path = captured(tmp_path, "".join(time + entry for time in times))
+    began = [int(str(at)) for (at,) in rows(path, "epoch_us(started_at)")]
+    assert began == sorted(began) and began[-1] - began[0] == 1_666_666

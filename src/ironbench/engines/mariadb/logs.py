@@ -40,6 +40,8 @@ _VALUE = r"('(?:[^'\\]|\\.|'')*'|NULL|-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
 _ESCAPES = {b"0": b"\0", b"n": b"\n", b"r": b"\r", b"Z": b"\x1a"}
 _MOST_PREPARED = 200
 """Maximum number of prepared statements of a session that are remembered."""
+_BACK_US = 2_000_000
+"""Maximum step back in time, in microseconds, that is not a change of the clock."""
 _OF_TRIGGER = re.compile(r"(?:^|[^\w$@.`])`?(?:new|old)`?\s*\.", re.IGNORECASE)
 """Pattern of the names `NEW.` and `OLD.`. The general log also contains the statements of triggers."""
 _ALIAS = re.compile(r"\b(?:as|from|join|update)\s+(?:[\w$`.]+\s+)?`?(?:new|old)\b|\bcreate\b", re.IGNORECASE)
@@ -163,7 +165,16 @@ class MysqlLogs:
     def _spread(self, statements: Iterator[LoggedStatement]) -> Iterator[LoggedStatement]:
         """Spreads statements with the same time in whole seconds evenly over this second. Otherwise, a replay would
         start them all at once. The times in a slow log are those at which statements ended."""
-        for at_us, group in itertools.groupby(statements, key=lambda one: one.at_us):
+        latest_us = 0
+
+        def second(one: LoggedStatement) -> int:
+            nonlocal latest_us
+            # Connections write at the same time, so a time can be slightly earlier than the time before it.
+            if not 0 < latest_us - one.at_us <= _BACK_US:
+                latest_us = one.at_us
+            return latest_us
+
+        for at_us, group in itertools.groupby(statements, key=second):
             if not self.damage.whole_seconds:
                 yield from group
                 continue
