@@ -237,7 +237,9 @@ def test_two_machines_drive_a_directory_in_a_lab_with_a_verdict(machines: Machin
         assert told.returncode in (0, 3), told.stderr
         assert re.search(r"(?i)equivalent|faster|slower|inconclusive", told.stdout), told.stdout
         records = [json.loads(path.read_text()) for path in (machines.user.home / "dir").glob("trials/*/record.json")]
-        assert len(records) == 12 and all(check["passed"] for record in records for check in record["checks"])
+        # A busy machine may repeat a trial.
+        assert len({record["id"].rpartition("-a")[0] for record in records}) == 12
+        assert all(check["passed"] for record in records for check in record["checks"])
         assert session._secrets.password not in "".join(map(str, records))
 
 
