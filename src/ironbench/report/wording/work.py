@@ -184,7 +184,7 @@ MEASURES = {
 
 @wording("replay-late")
 def replay_late(late_s: Number, schedule_s: Number) -> str:
-    """Example with late_s=0.67, schedule_s=4.02: `the replay ended 670 ms after its schedule of 4.02 s, so the system
+    """Example with late_s=0.67, schedule_s=4.02: `the replay ended 670 ms after its schedule of 4 s, so the system
     does not sustain the pace of the replay, and response times depend on the length of the replay`."""
     return (
         f"the replay ended {span(late_s)} after its schedule of {span(schedule_s)}, so the system does not sustain the "
