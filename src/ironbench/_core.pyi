@@ -615,11 +615,11 @@ def hand_rows(
     generator: bytes,
     table: str,
     units: tuple[int, int],
-    most: int,
+    max_rows: int,
     insert: Callable[[list[str], list[tuple[Any, ...]]], object],
     progress: LoadProgress,
 ) -> None:
-    """Calls `insert` with column names and at most `most` rows, until all rows of a piece of `cut_rows` have been
+    """Calls `insert` with column names and at most `max_rows` rows, until all rows of a piece of `cut_rows` have been
     passed."""
 
 def write_rows(generator: bytes, table: str, threads: int, path: str) -> int:

@@ -45,7 +45,7 @@ def test_a_limit_that_every_rate_keeps_is_inconclusive_and_says_where_to_measure
     text = file.read_text()
     rates = text[text.index("rate = [") : text.index("]", text.index("rate = [")) + 1]
     text = text.replace(rates, "rate = [100, 200]").replace('duration = "30s"', 'duration = "1s"')
-    file.write_text(text.replace("repeats = 6", "repeats = 3"))
+    file.write_text(text.replace("repeats = 6", 'repeats = 3\nquiet = "0s"'))
     assert user("lab", "run", "headroom.toml", "--results", "found").code in (0, 3)
     wide = user("headroom", "found", "--limit", "mean < 10s", "--today", "100")
     assert wide.code == 3, wide

@@ -77,7 +77,7 @@ def test_texts_are_the_same_in_every_protocol(served: Served, protocol: str) -> 
 def test_events_are_restarted_after_deadlocks_and_duplicate_keys(served: Served) -> None:
     few = {"table_size": "12", "rand_type": "uniform"}
     loaded(served, "sysbench", **few)
-    trial = Trial(served, "sysbench", clients=8, transactions=50, test="oltp_write_only", **few)
+    trial = Trial(served, "sysbench", clients=8, transactions=20, test="oltp_write_only", **few)
     assert trial.failed() == set()
     assert set(trial.summary["errors"]) <= {"23505", "40P01"} and trial.summary["errors"].get("23505", 0) > 0
     assert trial.summary["retries"] == sum(trial.summary["errors"].values())

@@ -50,6 +50,7 @@ def test_numbers_are_encoded_as_protocol_buffers_do(value: int, encoded: bytes) 
     assert _varint(value) == encoded
 
 
+@pytest.mark.long  # Go compiles pprof first
 @pytest.mark.skipif(GO is None, reason="no go tool")
 def test_pprof_reads_the_same_times(found: Study, tmp_path: Path) -> None:
     file = tmp_path / "profile.pb.gz"
