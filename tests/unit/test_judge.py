@@ -33,6 +33,14 @@ def test_what_the_cause_says_already_is_not_said_twice() -> None:
     )
 
 
+def test_a_failure_of_a_server_that_survived_names_the_kill_of_its_process() -> None:
+    failed = Driven(NOW, alive=True, failure=note("error", error="connection closed"), last_words="out of memory")
+    assert status(failed, ()) == (
+        Status.FAILED,
+        (note("error", error="connection closed", last_words="out of memory"),),
+    )
+
+
 def test_many_last_words_do_not_swell_a_record() -> None:
     died = Driven(NOW, alive=False, summary=ENDED, last_words="PANIC " * 10_000)
     (cause,) = status(died, ())[1]

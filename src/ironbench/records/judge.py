@@ -135,10 +135,13 @@ def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[No
     if driven.storage_died:
         return Status.VOIDED, (note("device-died", how=driven.storage_died),)
     if driven.failure:
+        code, error = driven.failure.code, driven.failure.values.get("error", "")
+        unspecific = code == IronbenchError.code
         if driven.alive:
-            return Status.FAILED, (driven.failure,)
-        code = ENGINE_DIED if driven.failure.code == IronbenchError.code else driven.failure.code
-        return Status.VOIDED, (_died(driven, code, driven.failure.values["error"]),)
+            # PostgreSQL survives when the kernel kills the process of a connection for lack of memory.
+            with_kill = unspecific and driven.last_words
+            return Status.FAILED, (_died(driven, code, error) if with_kill else driven.failure,)
+        return Status.VOIDED, (_died(driven, ENGINE_DIED if unspecific else code, error),)
     if driven.cause is not None and driven.alive:
         return Status.VOIDED, (driven.cause,)
     if summary["aborted"] or not driven.alive:

@@ -11,9 +11,10 @@ from ironbench.report.wording.values import Strings, names, strings
 
 
 @wording("error")
-def error(error: Strings) -> str:
-    """Example with error='/var/lib/data: no space left on device': `/var/lib/data: no space left on device`."""
-    return names(error) or "an error"
+def error(error: Strings, last_words: Strings = "") -> str:
+    """Example with error='the server closed the connection', last_words='out of memory': `the server closed the
+    connection; last log lines: out of memory`."""
+    return _with_last_words(names(error) or "an error", last_words)
 
 
 @wording("aborted")
