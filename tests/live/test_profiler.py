@@ -213,7 +213,6 @@ def test_only_samples_in_the_windows_count(program: Path) -> None:
     assert lines(profile) == []
 
 
-@pytest.mark.xfail(strict=False, reason="on an idle machine, waits of a thread that seldom runs may be missing")
 @waits
 def test_a_sleeping_thread_is_blocked_at_its_stack(program: Path) -> None:
     with running(program, "timer") as pid:

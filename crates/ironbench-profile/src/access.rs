@@ -79,7 +79,7 @@ fn tracepoint_access() -> Result<Access, Lack> {
         Missing::Tracepoint(name) => (NO_TRACEPOINTS, name),
         Missing::Permission(_) => (PARANOID, paranoid()),
     })?;
-    let switch = Trigger::Tracepoint { id: scheduler.switch, unwound: true };
+    let switch = Trigger::Switch { id: scheduler.switch };
     let cpu = online_cpus().first().copied().unwrap_or(0);
     match Event::open(switch, Target::whole_cpu(cpu), false) {
         Ok(_) => Ok(Access::Everything),

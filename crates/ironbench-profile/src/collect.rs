@@ -140,6 +140,11 @@ impl Collector {
                 self.processes.exited(pid, tid);
                 self.waits.exited(tid);
             }
+            Record::SwitchIn { tid, time } => {
+                for wait in self.waits.switched_in(tid, time) {
+                    self.waited(&wait);
+                }
+            }
             // Switches are only lost after the end of a window, where they do not count.
             Record::Lost { event, records } if self.sources.get(&event) == Some(&Source::Clock) => self.lost += records,
             Record::Lost { .. } => {}
@@ -175,11 +180,6 @@ impl Collector {
 
     fn switched(&mut self, sample: &Sample<'_>, scheduler: Scheduler) {
         let (raw, user) = sample.tracepoint();
-        if let Some(next) = scheduler.next_pid.read(raw) {
-            for wait in self.waits.switched_in(next, sample.time) {
-                self.waited(&wait);
-            }
-        }
         let (pid, state) = (scheduler.previous_pid.read(raw), scheduler.previous_state.read(raw));
         let (Some(pid), Some(state)) = (pid, state) else { return };
         if sample.tid == self.sampler_tid {

@@ -150,8 +150,8 @@ impl Sampler {
             if triggers.is_empty() {
                 triggers.push((Trigger::Nothing, Source::Clock));
             }
-            triggers.push((Trigger::Tracepoint { id: switch, unwound: true }, Source::Switch));
-            triggers.push((Trigger::Tracepoint { id: waking, unwound: false }, Source::Waking));
+            triggers.push((Trigger::Switch { id: switch }, Source::Switch));
+            triggers.push((Trigger::Tracepoint { id: waking }, Source::Waking));
         }
         let (threads, kernel) = match access {
             Access::Everything => (vec![-1], true),
@@ -250,7 +250,8 @@ impl Sampler {
         // The ring buffers of the CPUs are read one after the other, and a CPU may write a record late. To keep the
         // records in order of time, only those are processed that are older than the previous read.
         let mut previous = now_ns();
-        let mut duty = self.scheduler.map(|_| Duty::new(self.cpus, self.switch_ring, previous));
+        let mut duty =
+            self.scheduler.map(|_| Duty::new(self.cpus, self.switch_ring, previous, self.unread_switch_bytes()));
         collector.traced.start(previous, 0);
         while !self.sleep(wake, duty.as_ref().map_or(u64::MAX, Duty::until)) {
             let now = now_ns();

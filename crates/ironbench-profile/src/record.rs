@@ -94,6 +94,11 @@ pub enum Record<'a> {
         pid: i32,
         tid: i32,
     },
+    /// A CPU switched to this thread.
+    SwitchIn {
+        tid: i32,
+        time: u64,
+    },
     /// Records were lost, because the ring buffer was full. `event` is an event that shares the ring buffer.
     Lost {
         event: u64,
@@ -177,6 +182,10 @@ fn parse(words: &[u64]) -> Option<Record<'_>> {
             } else {
                 Record::Fork { pid, tid, parent_pid, parent_tid }
             }
+        }
+        bindings::PERF_RECORD_SWITCH_CPU_WIDE if misc & bindings::PERF_RECORD_MISC_SWITCH_OUT == 0 => {
+            let &[.., thread, time, _] = body else { return None };
+            Record::SwitchIn { tid: halves(thread).1, time }
         }
         bindings::PERF_RECORD_LOST => {
             let &[event, records, ..] = fields()? else { return None };

@@ -55,11 +55,12 @@ pub struct Duty {
 }
 
 impl Duty {
-    pub fn new(cpus: usize, capacity: usize, now: u64) -> Self {
+    /// `bytes` is the number of bytes recorded before `now`.
+    pub fn new(cpus: usize, capacity: usize, now: u64, bytes: usize) -> Self {
         let (cpus, capacity) = (cpus.max(1) as f64, capacity as f64);
         // The number of switches is still unknown, so the first window is short.
         let until = now + SHORTEST_NS as u64;
-        Self { cpus, capacity, is_on: true, by_windows: true, since: now, until, rate: 0.0, bytes: 0, random: now | 1 }
+        Self { cpus, capacity, is_on: true, by_windows: true, since: now, until, rate: 0.0, bytes, random: now | 1 }
     }
 
     /// Whether a window is being recorded whose end is already known.
@@ -200,7 +201,7 @@ mod tests {
 
     /// Returns the fraction of the time in which switches are recorded on two CPUs. `rate` is in megabytes per second.
     fn recorded(rate: usize) -> f64 {
-        let mut duty = Duty::new(2, 32 << 20, 0);
+        let mut duty = Duty::new(2, 32 << 20, 0, 0);
         let (mut is_on, mut on, mut bytes) = (true, 0, 0);
         for ms in 1..=60_000 {
             if is_on {
@@ -224,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_records_of_a_window_fit_into_the_ring() {
-        let mut duty = Duty::new(2, 1 << 20, 0);
+        let mut duty = Duty::new(2, 1 << 20, 0, 0);
         duty.next(4 << 20, 100 * MS);
         assert!((duty.window() - 0.6 * 100e6 / 2.0).abs() < 1e3);
     }

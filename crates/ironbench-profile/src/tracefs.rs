@@ -41,7 +41,6 @@ pub struct Scheduler {
     pub switch: u64,
     pub previous_pid: Field,
     pub previous_state: Field,
-    pub next_pid: Field,
     pub waking: u64,
     pub woken_pid: Field,
 }
@@ -56,7 +55,6 @@ impl Scheduler {
                 switch: id(&switch)?,
                 previous_pid: field(&switch, "prev_pid")?,
                 previous_state: field(&switch, "prev_state")?,
-                next_pid: field(&switch, "next_pid")?,
                 waking: id(&waking)?,
                 woken_pid: field(&waking, "pid")?,
             })

@@ -29,6 +29,8 @@ pub struct Thread {
 }
 
 struct Off {
+    /// The thread's PID in tracepoints.
+    pid: i64,
     thread: Thread,
     since: u64,
     preempted: bool,
@@ -51,48 +53,54 @@ pub struct Wait {
     pub end: u64,
 }
 
-/// The threads that are off the CPU. The key is the PID that tracepoints report. In a container, this PID differs from
-/// the thread ID that the container's processes see.
+/// The threads that are off the CPU. In a container, the PID of a thread in tracepoints differs from the thread ID that
+/// the container's processes and other records contain.
 #[derive(Default)]
-pub struct Waits(HashMap<i64, Off>);
+pub struct Waits {
+    off: HashMap<i32, Off>,
+    /// The thread ID of each PID.
+    tids: HashMap<i64, i32>,
+}
 
 impl Waits {
     /// Notes that a CPU switched away from a thread, whose `prev_state` is `state`.
     pub fn switched_out(&mut self, pid: i64, thread: Thread, state: i64, time: u64) {
         if state & ENDS != 0 {
-            self.0.remove(&pid);
+            self.off.remove(&thread.tid);
+            self.tids.remove(&pid);
             return;
         }
         let preempted = state == 0 || state & PREEMPTED != 0;
-        self.0.insert(pid, Off { thread, since: time, preempted, carried: false, woken: None });
+        self.tids.insert(pid, thread.tid);
+        self.off.insert(thread.tid, Off { pid, thread, since: time, preempted, carried: false, woken: None });
     }
 
     /// Whether the thread is blocked and has not been woken yet.
     pub fn is_blocked(&self, pid: i64) -> bool {
-        self.0.get(&pid).is_some_and(|off| !off.preempted && off.woken.is_none())
+        let off = self.tids.get(&pid).and_then(|tid| self.off.get(tid));
+        off.is_some_and(|off| !off.preempted && off.woken.is_none())
     }
 
     pub fn woken(&mut self, pid: i64, waker: StackId, time: u64) {
-        if let Some(off) = self.0.get_mut(&pid) {
+        if let Some(off) = self.tids.get(&pid).and_then(|tid| self.off.get_mut(tid)) {
             off.woken = Some((time, waker));
         }
     }
 
-    pub fn switched_in(&mut self, pid: i64, time: u64) -> Vec<Wait> {
-        self.0.remove(&pid).map(|off| parts(&off, time)).unwrap_or_default()
+    pub fn switched_in(&mut self, tid: i32, time: u64) -> Vec<Wait> {
+        self.off.remove(&tid).map(|off| parts(&off, time)).unwrap_or_default()
     }
 
     pub fn exited(&mut self, tid: i32) {
-        if self.0.get(&i64::from(tid)).is_some_and(|off| off.thread.tid == tid) {
-            self.0.remove(&i64::from(tid));
+        if let Some(off) = self.off.remove(&tid) {
+            self.tids.remove(&off.pid);
         }
     }
 
     /// Notes that a thread ran after the last recorded switch.
     pub fn ran(&mut self, tid: i32) {
-        let pid = i64::from(tid);
-        if self.0.get(&pid).is_some_and(|off| off.carried && off.thread.tid == tid) {
-            self.0.remove(&pid);
+        if self.off.get(&tid).is_some_and(|off| off.carried) {
+            self.off.remove(&tid);
         }
     }
 
@@ -100,8 +108,8 @@ impl Waits {
     /// again, they are assumed to wait at the same stacks, because in a steady state the same stacks are equally
     /// frequent at both times.
     pub fn cut(&mut self, time: u64) -> Vec<Wait> {
-        let waits = self.0.values().flat_map(|off| parts(off, time)).collect();
-        for off in self.0.values_mut() {
+        let waits = self.off.values().flat_map(|off| parts(off, time)).collect();
+        for off in self.off.values_mut() {
             (off.since, off.carried) = (time, true);
             off.woken = off.woken.map(|(_, waker)| (time, waker));
         }
@@ -143,6 +151,15 @@ mod tests {
             [wait(Reason::Blocked, 3, 100, 150), wait(Reason::CpuQueue, 0, 150, 170)]
         );
         assert_eq!(waits.switched_in(5, 180), []);
+    }
+
+    #[test]
+    fn a_thread_in_a_container_is_woken_by_the_pid_outside() {
+        let mut waits = Waits::default();
+        waits.switched_out(1005, THREAD, 1, 100);
+        assert!(!waits.is_blocked(5));
+        waits.woken(1005, 3, 150);
+        assert_eq!(waits.switched_in(5, 150).len(), 2);
     }
 
     #[test]
