@@ -35,6 +35,7 @@ from ironbench.report.sections import sections
 from ironbench.report.study_json import document
 from ironbench.report.wording.answers import report_notes, run_answer
 from ironbench.report.wording.answers.ratios import metric_words
+from ironbench.report.wording.findings import dropped_blocks
 from ironbench.study.archive import EMPTY as EMPTY_ARCHIVE
 from ironbench.study.archive import Archive
 from ironbench.study.curve import Peak
@@ -239,7 +240,7 @@ def caveats(study: Study) -> list[str]:
     return [
         *(report_notes.not_measured(study.configuration(name), why) for name, why in study.skipped),
         *map(wording.text, study.left_out),
-        *map(report_notes.excluded, wording.texts(study.dropped)),
+        *map(report_notes.excluded, dropped_blocks(study.dropped)),
         *map(wording.text, study.warnings),
         *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
         *(f"{one.name}: {text}" for one in study.scalings for text in wording.texts(one.caveats)),

@@ -18,6 +18,7 @@ from ironbench.report.finding_tables import interval_cell, ratio_cell
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.wording.answers import gate_answer
 from ironbench.report.wording.answers.ratios import metric_words
+from ironbench.report.wording.findings import dropped_blocks
 from ironbench.study.claims import JudgedClaim
 from ironbench.study.gate import Gate, GatedComparison, GateOutcome, of_claim
 from ironbench.study.slower import Cause, NewStatement, OtherPlanSteps, RepeatedStatement, SlowerStatement, causes
@@ -239,7 +240,7 @@ def _caveats(gate: Gate) -> list[str]:
     warnings = (known for finding in others for known in finding.warnings)
     known = (
         *map(wording.text, (*study.warnings, *study.left_out)),
-        *wording.texts(study.dropped),
+        *dropped_blocks(study.dropped),
         *map(wording.text, warnings),
     )
     return list(dict.fromkeys(known))

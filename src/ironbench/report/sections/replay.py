@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ironbench.report import wording
 from ironbench.report.cell import ABSENT, Content, Row, TableCell
@@ -32,20 +32,19 @@ def sections(study: Study) -> Iterator[Section]:
     systems = [one for one in study.main if _value(one, DIVERGENCE, MIX) is not None]
     if not systems:
         return
-    head = ["measure", "recorded"]
-    for one in systems:
-        head += [label(one.configuration) if len(systems) > 1 else "replayed", "difference"]
+    several = len(systems) > 1
     rows = tuple(
-        _row(measure, systems)
+        ((label(one.configuration),) if several else ()) + _row(measure, one)
         for measure in MEASURES
-        if any(_value(one, DIVERGENCE, measure) is not None for one in systems)
+        for one in systems
+        if _value(one, DIVERGENCE, measure) is not None
     )
+    head = ("measure", "recorded", "replayed", "difference")
+    table = Table(("configuration", *head) if several else head, rows)
     title = f"Fidelity of the replay, {wording.text(study.place)}" if study.parts else "Fidelity of the replay"
     counted = any(_value(one, RECORDED, measure) is not None for measure in COUNTED for one in systems)
     sentences = () if counted else (_NOT_COUNTED,)
-    yield Section(
-        "fidelity", title, _LEAD, tables=(("", Table(tuple(head), rows)),), sentences=sentences, printed_at_end=True
-    )
+    yield Section("fidelity", title, _LEAD, tables=(("", table),), sentences=sentences, printed_at_end=True)
 
 
 _System = SubjectResults | CellResults
@@ -56,17 +55,11 @@ def _value(system: _System, metric: str, measure: str) -> float | None:
     return None if found is None else found.centre
 
 
-def _row(measure: str, systems: Sequence[_System]) -> Row:
-    recorded = next((value for one in systems if (value := _value(one, RECORDED, measure)) is not None), None)
-    cells: list[Content] = [MEASURES[measure], _cell(recorded, measure)]
-    for one in systems:
-        divergence = _value(one, DIVERGENCE, measure)
-        cells += [
-            _cell(_value(one, REPLAYED, measure), measure),
-            ABSENT if divergence is None else TableCell(divergence, "share"),
-        ]
-    return tuple(cells)
+def _row(measure: str, system: _System) -> Row:
+    recorded, replayed, divergence = (_value(system, metric, measure) for metric in (RECORDED, REPLAYED, DIVERGENCE))
+    unit = _UNITS.get(measure, "count")
+    return (MEASURES[measure], _cell(recorded, unit), _cell(replayed, unit), _cell(divergence, "share"))
 
 
-def _cell(value: float | None, measure: str) -> Content:
-    return ABSENT if value is None else TableCell(value, _UNITS.get(measure, "count"))
+def _cell(value: float | None, unit: str) -> Content:
+    return ABSENT if value is None else TableCell(value, unit)

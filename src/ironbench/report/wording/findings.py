@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ironbench.model.finding import NOT_AT_BOTH_ENDS, REPEAT_FAILED
 from ironbench.model.lab import Configuration
@@ -245,6 +245,19 @@ def block_dropped(block: int, why: Sequence[Note]) -> str:
     """Example with block=3, why=[note('cell-not-measured', cell='WAL in memory')]: `block 3: WAL in memory was not
     measured`."""
     return f"block {block}: {'; '.join(map(text, why)) or 'incomplete'}"
+
+
+def dropped_blocks(dropped: Iterable[Note]) -> list[str]:
+    """Names the blocks of each reason. `dropped`: notes of the code `block-dropped`.
+
+    Example with dropped=[note('block-dropped', block=2, why=[note('cell-not-measured', cell='WAL in memory')]),
+    note('block-dropped', block=3, why=[note('cell-not-measured', cell='WAL in memory')])]: `blocks 2, 3: WAL in memory
+    was not measured`."""
+    blocks: dict[str, list[str]] = {}
+    for one in dropped:
+        for why in one.values["why"] or (None,):
+            blocks.setdefault(text(why) if why else "incomplete", []).append(str(one.values["block"]))
+    return [f"{'block' if len(named) == 1 else 'blocks'} {', '.join(named)}: {why}" for why, named in blocks.items()]
 
 
 @wording("block-on-machines")
