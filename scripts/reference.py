@@ -110,8 +110,8 @@ def other_programs() -> str:
     parts = [
         "# Options of pgbench, sysbench and HammerDB",
         "",
-        "If you call `ironbench run` with an option of pgbench or sysbench, the error message shows the corresponding",
-        "option of ironbench:",
+        "If you call `ironbench run` with an option of pgbench, sysbench or HammerDB, the error message shows the",
+        "corresponding option of ironbench:",
         "",
         "```",
         "$ ironbench run tpcb-like -c 8 -j 2 -T 60",
@@ -120,8 +120,8 @@ def other_programs() -> str:
         "```",
         "",
         "Without `--dsn`, ironbench starts a server. `ironbench run` loads the data of a workload before the",
-        "first trial, warms up for 5 s before each trial, and checks the results after each trial. No separate",
-        "commands are needed.",
+        "first trial, warms up before each trial (for 5 s, or 10 s with `tpcc`), and checks the results after each",
+        "trial. No separate commands are needed.",
         "",
     ]
     for program in programs():

@@ -105,6 +105,15 @@ def test_a_table_size_of_another_load_is_refused_and_left_alone(target: Target) 
 
 
 @on_engines
+def test_missing_tables_are_named(target: Target) -> None:
+    target.query("create table sbtest1 (id integer primary key, k integer, c char(120), pad char(60))")
+    missing = r"do not match `sysbench … prepare` with tables=2 table_size=2000 \(missing: sbtest2\)"
+    with pytest.raises(InputError, match=missing) as told:
+        loaded(target, "sysbench", own_server=False, **SIZE)
+    assert "--with tables=… --with table_size=…" in told.value.hint
+
+
+@on_engines
 def test_the_next_insert_gets_the_next_id(target: Target) -> None:
     loaded(target, "sysbench", **SIZE)
     target.query("insert into sbtest1 (k, c, pad) values (1, 'a', 'b')")

@@ -72,6 +72,34 @@ def test_an_import_says_what_it_made_and_a_second_one_makes_nothing(tmp_path: Pa
     assert (tmp_path / "results" / "foreign" / f"{id}.json").read_bytes() == before
 
 
+def test_several_results_of_a_file_are_shown_by_their_common_label(tmp_path: Path, run: Run) -> None:
+    file = tmp_path / "loop.log"
+    file.write_text(
+        "".join(
+            f"Vuser 1:{users} Active Virtual Users configured\n"
+            f"Vuser 1:TEST RESULT : System achieved {users}000 NOPM from {users}2300 PostgreSQL TPM\n"
+            for users in (1, 4)
+        )
+    )
+    code, _, err = run("record", "import", "--from", "hammerdb", file, "--label", "loop")
+    assert code == 0 and "label: loop 1, 1 client" in err and "label: loop 2, 4 clients" in err
+    assert "to view: `ironbench show 'loop 1'`" in err
+    code, shown, _ = run("show", "loop")
+    assert code == 0 and "1,000/min" in shown and "4,000/min" in shown
+
+
+def test_output_of_another_program_is_recognised(run: Run) -> None:
+    for words in (("record", "import"), ("record", "import", "--from", "sysbench")):
+        code, _, err = run(*words, DATA / "hammerdb.txt")
+        assert code == 2 and "the file is output of hammerdb: " in err and "--from hammerdb" in err
+    code, _, err = run("record", "import", Path(__file__))
+    assert code == 2 and "`ironbench record export`" in err
+
+
+def test_an_empty_list_names_foreign_records(run: Run) -> None:
+    assert "there are no foreign records in " in run("list", "foreign")[2]
+
+
 def test_foreign_records_are_listed_and_shown_with_their_gaps(run: Run) -> None:
     id = imported(run)
     _, listed, _ = run("list", "foreign")

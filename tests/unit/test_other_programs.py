@@ -1,4 +1,4 @@
-"""Options of pgbench and sysbench on our command line are answered with our own."""
+"""Options and words of pgbench, sysbench and HammerDB on our command line are answered with our own."""
 
 import shlex
 import sys
@@ -30,6 +30,35 @@ ANSWERS = {
     "ironbench run sysbench --with test=oltp_read_only --with tables=10 --clients 8",
     "run oltp_read_only --clients 8": "write sysbench --with test=oltp_read_only",
     "-c 8 -T 60": "-c, -T are options of pgbench; instead, use ironbench run tpcb-like --clients 8 --duration 60s",
+    "run oltp_read_write.lua --clients 8": "write sysbench --with test=oltp_read_write",
+    "run sysbench oltp_insert": "oltp_insert is a test of sysbench; instead, use --with test=oltp_insert",
+    "run sysbench prepare": "prepare is a command of sysbench; not needed (ironbench loads the data before the first "
+    "trial, and reuses tables that sysbench has prepared)",
+    "run sysbench --test=oltp_insert": "--test is an option of sysbench; instead, use --with test=oltp_insert",
+    "run sysbench --with oltp_insert": "oltp_insert is a test of sysbench; instead, use --with test=oltp_insert",
+    "run sysbench --with time=5": "time is an option of sysbench; instead, use --duration 5s",
+    "run sysbench --events=1000": "--events is an option of sysbench; instead, use --transactions 1000; In ironbench, "
+    "N is the number of transactions per client. In sysbench, N is the total for all threads.",
+    "run sysbench --mysql-socket=/run/m.sock --mysql-user=sb --mysql-db=sbtest": "--mysql-socket, --mysql-user, "
+    "--mysql-db are options of sysbench; instead, use --dsn 'mysql://sb@/sbtest?socket=/run/m.sock'",
+    "run select-only --host db": "--host is an option of pgbench; instead, use --dsn postgresql://USER@db/DATABASE",
+    "run TPROC-C": "write tpcc",
+    "run hammerdb": "write tpcc",
+    "run tpcc vuset vu 4": "vuset vu is a command of HammerDB; instead, use --clients 4",
+    "run tpcc --vu=4": "vu is an option of HammerDB; instead, use --clients 4",
+    "run tpcc --warehouse 2": "use --with warehouses=2",
+    "run tpcc --with pg_count_ware=2": "pg_count_ware is an option of HammerDB; instead, use --with warehouses=2",
+    "run tpcc --with rampup=2": "rampup is an option of HammerDB; instead, use --warmup 2m",
+    "run tpcc --engine pg": "write --engine postgres",
+    "run tpcc --engine mysql": "write --engine mariadb",
+    "vuset vu 4": "vuset vu is a command of HammerDB; instead, use ironbench run tpcc --clients 4",
+    "diset tpcc pg_count_ware 4": "pg_count_ware is an option of HammerDB; instead, use ironbench run tpcc --with "
+    "warehouses=4",
+    "buildschema": "buildschema is a command of HammerDB; not needed (ironbench loads the data before the first trial)",
+    "oltp_read_only --threads=4 run": "oltp_read_only is a test of sysbench; instead, use ironbench run sysbench "
+    "--with test=oltp_read_only",
+    "hammerdb": "write ironbench run tpcc",
+    "run tpcc --with colour=red": "known: affinity, batch, delivery, pacing, procedures, references, warehouses",
     "run tpcb-like -h": "see `ironbench run --help`",
     "run tpcb-like -z": "see `ironbench run --help`",
     "run tpcb-like -- -c 8 --time": "",

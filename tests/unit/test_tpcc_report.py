@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from factories import Shelf, record
 
 from ironbench import workloads
 from ironbench.model.record import Record
-from ironbench.model.system import Choice
+from ironbench.model.system import Choice, System
 from ironbench.report import document, formats
 from ironbench.report.cell import shown
 from ironbench.report.derived import sentences
 from ironbench.report.headline import headline
-from ironbench.report.sections import tpcc
+from ironbench.report.sections import curves, tpcc
 from ironbench.study.runstudy import studies
 from ironbench.study.study import Study
 from ironbench.workloads.tpcc import figures
@@ -79,3 +80,29 @@ def test_every_result_says_that_it_is_derived() -> None:
 def test_the_card_shows_new_orders_per_minute() -> None:
     (card,) = document.cards(study(trial()))
     assert (shown(card.figure), card.unit) == ("2,580", "New-Orders per minute (NOPM)")
+
+
+def test_each_number_of_clients_has_its_new_orders_per_minute() -> None:
+    trials = [
+        record(clients=clients, throughput=100.0, metrics={figures.NOPM: 2580.0 * clients}, choice=CHOICE)
+        for clients in (1, 2, 4)
+    ]
+    (one,) = studies(trials, Shelf(trials), sentences(trials))
+    chart, *_ = curves.curves(one)
+    assert chart.title == "New-Orders per minute (NOPM)"
+    assert [row[1].split("/")[0] for row in chart.table.texts] == ["2,580", "5,160", "10,320"]
+    bars = curves.bars(one)
+    assert bars is not None and bars.title == "clients, NOPM"
+
+
+@pytest.mark.parametrize(("many", "as_rows"), [(3, False), (4, True)])
+def test_many_systems_are_rows_of_the_overview(many: int, as_rows: bool) -> None:
+    trials = [
+        record(System(label=f"s{number}", engine="postgres"), metrics={figures.NOPM: 1000.0 + number}, choice=CHOICE)
+        for number in range(many)
+    ]
+    (one,) = studies(trials, Shelf(trials), sentences(trials))
+    (section,) = tpcc.sections(one)
+    overview = section.tables[0][1]
+    assert ("s1" in [row[0] for row in overview.texts]) == as_rows
+    assert ("s1" in overview.head) != as_rows

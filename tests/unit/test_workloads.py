@@ -109,6 +109,27 @@ def test_options_are_held_to_their_bounds(name: str, options: dict[str, str], ca
     assert cause in told.value.cause and hint in told.value.hint
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "read"),
+    [
+        ("tpcc", {"procedures": "on", "references": "True"}, {"procedures": "true", "references": "yes"}),
+        ("tpcc", {"procedures": "no", "references": "off"}, {"procedures": "false", "references": "no"}),
+        ("sysbench", {"skip_trx": "true", "range_selects": "false"}, {"skip_trx": "on", "range_selects": "off"}),
+    ],
+)
+def test_a_switch_is_read_from_a_boolean_and_from_words_of_other_programs(
+    name: str, options: dict[str, str], read: dict[str, str]
+) -> None:
+    valid = workloads.get(name).validated(options)
+    assert {option: valid[option] for option in options} == read
+
+
+def test_several_options_in_one_word_are_refused_with_a_hint() -> None:
+    with pytest.raises(InputError) as told:
+        workloads.get("sysbench").validated({"tables": "2,table-size=1000"})
+    assert told.value.hint == "write each option separately, with its own --with"
+
+
 def test_options_are_kept_in_normal_form() -> None:
     found = workloads.get("igen-oltp").validated({"scale": "007", "skew": "1.50"})
     assert found == {"scale": "7", "weight": "light", "skew": "1.5"}

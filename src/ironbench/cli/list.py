@@ -57,7 +57,8 @@ def list_(
             foreign.say_left_out(results)
     else:
         verb = {"labs": "lab run", "foreign": "record import --from PROGRAM FILE"}.get(kind, "run")
-        printer.say(f"there are no {kind} in {results} yet; to create {kind}, use `ironbench {verb}`")
+        things = "foreign records" if kind == "foreign" else kind
+        printer.say(f"there are no {things} in {results} yet; to create {things}, use `ironbench {verb}`")
     return 0
 
 

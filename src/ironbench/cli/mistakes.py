@@ -164,14 +164,14 @@ def mistake(error: Any) -> InputError | None:
 
 
 def _of_other_program(verb: str, option: str, context: Any) -> str:
-    """Returns a hint if an unknown option of `ironbench run` is an option of pgbench or sysbench. Otherwise, returns an
-    empty text."""
+    """Returns a hint if an unknown option of `ironbench run` is an option of another program or of the workload.
+    Otherwise, returns an empty text."""
     if context is None or verb not in ("ironbench", "ironbench run"):
         return ""
-    from ironbench.cli.other_programs import hint
+    from ironbench.cli.other_programs import hint, workload_option
 
     known = {name: str(one.name) for one in context.command.params for name in (*one.opts, *one.secondary_opts)}
-    return hint(sys.argv[1:], option, known, verb)
+    return hint(sys.argv[1:], option, known, verb) or (workload_option(sys.argv[1:], option) if "run" in verb else "")
 
 
 def _usage(verb: str, message: str, context: Any) -> InputError:
@@ -181,10 +181,17 @@ def _usage(verb: str, message: str, context: Any) -> InputError:
     command, extra = _COMMAND.search(message), _EXTRA.search(message)
     if command:
         near = difflib.get_close_matches(command[1], list(context.command.commands), n=2)
-        return InputError(command[1], f"unknown command of {verb}", _meant(near) or see)
+        other = _command_of_other_program() if verb == "ironbench" else ""
+        return InputError(command[1], f"unknown command of {verb}", other or _meant(near) or see)
     if extra:
         return InputError(extra[1], f"unexpected argument of {verb}", see)
     return InputError(verb, _lower(message).rstrip("."), see)
+
+
+def _command_of_other_program() -> str:
+    from ironbench.cli.other_programs import command_hint
+
+    return command_hint(sys.argv[1:])
 
 
 def _name(error: Any) -> str:

@@ -1,4 +1,5 @@
-"""Translates options of pgbench and sysbench to options of ironbench, for hints and for the reference page."""
+"""Translates options and words of pgbench, sysbench and HammerDB to options of ironbench, for hints and for the
+reference page."""
 
 from __future__ import annotations
 
@@ -9,9 +10,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import PurePath
+from urllib.parse import quote
 
-from ironbench.errors import shortened
+from ironbench.errors import InputError, shortened
 
+_PARTS = {
+    "HOST": ("host", "h"),
+    "PORT": ("port", "p"),
+    "USER": ("user", "username", "U"),
+    "DATABASE": ("db", "dbname", "d"),
+    "FILE": ("socket",),
+}
+"""Placeholders in a suggested DSN, with the last word of the options that contain the value."""
 _LONGEST = 60
 """Maximum number of characters that a hint shows of a value."""
 
@@ -31,6 +42,8 @@ class OtherOption:
     """Remark on the reference page. If `equivalent` is empty, the remark is also the hint."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Values that ironbench writes differently. The key is the other program's value; the value is ironbench's."""
+    cautious: bool = False
+    """Whether a hint also shows the remark."""
 
     def words(self, value: str) -> str:
         """Returns ironbench's equivalent for this value of the option."""
@@ -49,10 +62,23 @@ class OtherProgram:
     """Command lines of the program, each followed by the equivalent command line of ironbench."""
     tests: tuple[str, ...] = ()
     """Names of tests on the program's command line, which are values of the workload's option `test`."""
+    prefixes: tuple[str, ...] = ()
+    """Prefixes of the program's options for each database, which users often leave out."""
 
     def option(self, name: str) -> OtherOption | None:
         """Returns the option with this name; sysbench also accepts underscores in names."""
-        return next((one for one in self.options if name.replace("_", "-") in one.names), None)
+        return next((one for one in self.options if {name, name.replace("_", "-")} & set(one.names)), None)
+
+    def setting(self, name: str) -> OtherOption | None:
+        """Returns the option with this name, written without dashes, without `vuset` and `diset`, and without the
+        prefix of a database: `threads`, `vu` or `count_ware`."""
+        bare = name.lstrip("-").replace("-", "_")
+        for option in self.options:
+            for known in option.names:
+                plain = known.lstrip("-").replace("-", "_").rpartition(" ")[2]
+                if len(bare) > 1 and bare in (plain, *(plain.removeprefix(one) for one in self.prefixes)):
+                    return option
+        return None
 
 
 @cache
@@ -66,6 +92,7 @@ def programs() -> tuple[OtherProgram, ...]:
             program["workload"],
             program["example"],
             tuple(program.get("tests", ())),
+            tuple(program.get("prefixes", ())),
         )
         for name, program in tomllib.loads(text).items()
     )
@@ -86,14 +113,131 @@ def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: 
     program = candidates[found.index(given)]
     owners = [one.name for one, others in zip(candidates, found, strict=True) if others.keys() == given.keys()]
     options = {name: option for name in given if (option := program.option(name))}
-    equivalents = [option.words(given[name] or option.value) for name, option in options.items() if option.equivalent]
+    equivalents = [
+        option.words(given[name] or option.value)
+        for name, option in options.items()
+        if option.equivalent and not option.equivalent.startswith("--dsn")
+    ]
+    equivalents += _dsn([one.equivalent for one in options.values() if one.equivalent.startswith("--dsn")], given)
     equivalents += [f"{program.workload} --with test={word}" for word in words if word in program.tests]
     parts = [f"instead, use {_command(equivalents, program, command)}"] if equivalents else []
-    for remark in dict.fromkeys(option.remark for option in options.values() if not option.equivalent):
+    shown = (option.remark for option in options.values() if option.cautious or not option.equivalent)
+    for remark in dict.fromkeys(shown):
         named = ", ".join(name for name, option in options.items() if option.remark == remark)
         parts.append(f"{named}: {remark}" if len(given) > 1 else remark)
     kind = "is an option" if len(given) == 1 else "are options"
     return f"{', '.join(given)} {kind} of {' and '.join(owners)}; {'; '.join(parts)}"
+
+
+def refuse(workload: str, files: Sequence[str], options: Sequence[str], engine: str) -> None:
+    """Raises InputError with a hint if arguments of `ironbench run` are words of another program: the workload, words
+    after a workload that accepts no scripts, names of workload options (`options`: NAME=VALUE), or the engine."""
+    from ironbench import engines, workloads
+
+    found = workloads.find(workload)
+    if found is None:
+        if suggested := _workload(workload):
+            raise InputError(f"workload {workload}", "there is no such workload", f"write {suggested}")
+        return
+    if workload != "script" and files and (suggested := _said(files)):
+        raise InputError(files[0], f"unexpected argument after the workload {workload}", suggested)
+    known = {one.name for one in found.options}
+    for text in options:
+        name, equals, value = text.partition("=")
+        if name.replace("-", "_") in known or name in known:
+            continue
+        if not equals and (suggested := _said([text])):
+            raise InputError("--with", f"{text!r} is not KEY=VALUE", suggested)
+        for program in sorted(programs(), key=lambda one: one.workload != workload):
+            if option := program.setting(name):
+                raise InputError(
+                    f"--with {name}",
+                    f"is not an option of {workload}",
+                    f"{name} is an option of {program.name}; {_instead(option, value)}",
+                )
+    if engine and engine not in engines.names():
+        named = [one for program in programs() for option in program.options for one in option.values.items()]
+        for other, ours in named:
+            if engine.lower() == other.lower() and ours in engines.names():
+                raise InputError(f"engine {engine}", "there is no such engine", f"write --engine {ours}")
+
+
+def command_hint(words: Sequence[str]) -> str:
+    """Returns a hint if the words after `ironbench`, which begin with an unknown command, are those of another program.
+    Otherwise, returns an empty text."""
+    plain = [word for word in words if not word.startswith("-")]
+    said = _said(plain, whole=True)
+    return said or (f"write ironbench run {suggested}" if (suggested := _workload(plain[0])) else "")
+
+
+def workload_option(words: Sequence[str], unknown: str) -> str:
+    """Returns a hint if an unknown option of `ironbench run` is an option of the workload that the words name, or an
+    option of another program with different dashes. Otherwise, returns an empty text."""
+    from ironbench import workloads
+
+    name = unknown.lstrip("-").replace("-", "_")
+    value = next((one.partition("=")[2] for one in words if one.startswith(f"{unknown}=")), "")
+    value = value or next((after for one, after in pairwise([*words, ""]) if one == unknown and after[:1] != "-"), "")
+    workload = next((found for word in words[1:] if (found := workloads.find(word))), None)
+    options = {} if workload is None else {one.name: one for one in workload.options}
+    if near := next((one for one in (name, f"{name}s") if one in options), ""):
+        return f"use --with {near}={shlex.quote(shortened(value, _LONGEST)) if value else 'VALUE'}"
+    for program in programs():
+        if option := program.setting(name):
+            return f"{name} is an option of {program.name}; {_instead(option, value)}"
+    return ""
+
+
+def _instead(option: OtherOption, value: str, command: str = "") -> str:
+    return f"instead, use {command}{option.words(value or option.value)}" if option.equivalent else option.remark
+
+
+def _workload(name: str) -> str:
+    """Returns the workload of ironbench for a name that another program uses: a test, the file of a test, a benchmark,
+    or the program itself. Returns an empty text if there is none."""
+    for program in programs():
+        if (test := PurePath(name).stem) in program.tests:
+            return f"{program.workload} --with test={test}"
+        if name.lower() == program.name.lower():
+            return program.workload
+        for option in program.options:
+            for other, ours in option.values.items():
+                if option.equivalent == "{}" and name.lower() == other.lower():
+                    return ours
+    return ""
+
+
+def _said(words: Sequence[str], whole: bool = False) -> str:
+    """Translates the first of several words without dashes, such as `vuset vu 4` or `oltp_read_write run`. Returns an
+    empty text if the word is unknown. `whole`: suggest a whole command."""
+    if words[0] == "diset":
+        words = words[2:]
+    one, two, value = [*words, "", "", ""][:3]
+    for program in programs():
+        command = f"ironbench run {program.workload} " if whole else ""
+        if one in program.tests:
+            return f"{one} is a test of {program.name}; instead, use {command}--with test={one}"
+        for name, following in ((f"{one} {two}", value), (one, two)):
+            if not name.startswith("-") and (option := program.option(name)):
+                kind = "an option" if name.startswith(program.prefixes) else "a command"
+                return f"{name} is {kind} of {program.name}; {_instead(option, following, command)}"
+    return ""
+
+
+def _dsn(templates: Sequence[str], given: Mapping[str, str]) -> list[str]:
+    """Returns the `--dsn` option that replaces the other program's options for the address, with their values. The
+    password is never part of it."""
+    if not templates:
+        return []
+    address = shlex.split(next((one for one in templates if "socket" in one), templates[0]))[1]
+    values = {name.rpartition("-")[2]: value for name, value in given.items()}
+    for placeholder, words in _PARTS.items():
+        if value := next((values[word] for word in words if values.get(word)), ""):
+            safe = "/:" if placeholder == "FILE" else ""
+            address = address.replace(placeholder, quote(shortened(value, _LONGEST), safe=safe))
+    if ":PORT" in address and "HOST" not in address:
+        address = address.replace(":PORT", "")
+    return [f"--dsn {shlex.quote(address)}"]
 
 
 def _foreign(words: Sequence[str], program: OtherProgram, known: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@ function."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -82,7 +83,15 @@ def import_(
         raise InputError(
             "--label", "applies only to results of other programs", "add --from PROGRAM, or remove --label"
         )
-    with Reader(Path(file)) as reader:
+    try:
+        opened = Reader(Path(file))
+    except InputError as error:
+        from ironbench.records import foreign
+
+        if wrote := foreign.recognised(Path(file)):
+            raise InputError(error.subject, error.cause, f"the file is output of {wrote}: add --from {wrote}") from None
+        raise
+    with opened as reader:
         lab = reader.manifest.lab
         directory = Path(results) if results else usual / "labs" / lab if lab else usual
         arrived = import_bundle(reader, directory)
@@ -106,8 +115,12 @@ def _foreign(program: str, path: Path, label: str, directory: Path) -> int:
     printer, place = Printer(), "" if directory == usual_results() else f" --results {directory}"
     for record in records:
         printer.data(record.id)
+        if label and len(records) > 1:
+            load = f", {counted(record.clients, 'client')}" if record.clients else ""
+            printer.say(f"label: {record.name}{load}")
     present = f", {known} already present" if known else ""
     printer.say(f"{counted(len(records) - known, 'new foreign record')}{present}, in {directory}")
-    printer.say(f"to view: `ironbench show {records[0].id}{place}`")
-    printer.say(f"to show it beside trials, without a verdict: `ironbench compare {records[0].id} NAME{place}`")
+    name = shlex.quote(records[0].name) if len(foreign.named(records[0].name, directory)) == 1 else records[0].id
+    printer.say(f"to view: `ironbench show {name}{place}`")
+    printer.say(f"to show it beside trials, without a verdict: `ironbench compare {name} NAME{place}`")
     return 0

@@ -42,8 +42,10 @@ _ARGUMENTS = {
 
 @declares(_ARGUMENTS, RunFile)
 def run(workload: str, files: list[str] | None, **typed: Any) -> int:
+    from ironbench.cli import other_programs
     from ironbench.plan import run_file
 
+    other_programs.refuse(workload, files or (), typed.get("options") or (), typed.get("engine") or "")
     return execute(run_file.read(workload, files or (), **typed))
 
 

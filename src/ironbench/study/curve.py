@@ -40,6 +40,7 @@ trials, only histograms of trials at the peak are read."""
 NOT_POOLED = note("percentiles-not-pooled", most=MOST_POOLED)
 CURVE_METRICS = (
     "throughput",
+    "new_orders_per_min",
     "failed_fraction",
     "response_time_mean_s",
     "response_time_p50_s",

@@ -37,6 +37,11 @@ class ScriptSource:
     weight: int = 1
 
 
+_SWITCHES = (frozenset({"on", "true", "yes"}), frozenset({"off", "false", "no"}))
+"""Words with the same meaning. A boolean in a lab file is read as `on` or `off`; users of other programs write other
+words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """A workload option that users set with `--with NAME=VALUE`."""
@@ -66,6 +71,10 @@ class Option:
         subject = written("workload.with", f"{self.name}={text}")
         if self.choices:
             if text not in self.choices:
+                for words in _SWITCHES:
+                    for choice in words.intersection(self.choices):
+                        if text.lower() in words:
+                            return choice
                 raise InputError(subject, f"{text!r} is unknown", nearest(text, list(self.choices)))
             return text
         if self.lowest is None or self.highest is None:
@@ -74,7 +83,8 @@ class Option:
             value = int(text) if self.whole else float(text)
         except ValueError:
             kind = "a whole number" if self.whole else "a number"
-            raise InputError(subject, f"{text!r} is not {kind}", self._range()) from None
+            hint = f"write each option separately, with its own {written('workload.with')}" if "=" in text else ""
+            raise InputError(subject, f"{text!r} is not {kind}", hint or self._range()) from None
         if not self.lowest <= value <= self.highest:  # in this form, the condition also rejects NaN
             raise InputError(subject, f"{text} is out of range", self._range())
         return f"{value:d}" if isinstance(value, int) else f"{value:g}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,8 +41,12 @@ def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
     output = Output(path, program)
     results = PROGRAMS[program](output)
     if not results:
+        other = recognised(path)
         raise output.refused(
-            "contains no complete result", "the output may be truncated: let the program run to its end"
+            "contains no complete result",
+            f"the file is output of {other}: use --from {other}"
+            if other
+            else "the output may be truncated: let the program run to its end",
         )
     digest, now = output.digest(), datetime.now(UTC).isoformat(timespec="seconds")
     records = [
@@ -69,6 +75,15 @@ def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
         raise output.refused(
             f"contains impossible values ({error})", "import the unchanged output of the program"
         ) from None
+
+
+def recognised(path: Path) -> str:
+    """Returns the program that wrote the file, or an empty text if the file contains no result of a known program."""
+    for program, reader in PROGRAMS.items():
+        with suppress(InputError):
+            if reader(Output(path, program)):
+                return program
+    return ""
 
 
 def take_in(program: str, path: Path, label: str, directory: Path) -> tuple[list[ForeignRecord], int]:
@@ -101,10 +116,15 @@ def every(directory: Path, unread: list[str] | None = None) -> list[ForeignRecor
 
 
 def named(word: str, directory: Path) -> list[ForeignRecord]:
-    """Returns the foreign record with that id, or else all records with that label. Returns an empty list if there are
-    none."""
+    """Returns the foreign record with that id, or else all records with that label, or else all records of a file that
+    was imported with that label. Returns an empty list if there are none."""
     records = every(directory)
-    return [one for one in records if one.id == word] or [one for one in records if one.label == word]
+    numbered = re.compile(re.escape(word) + r" [1-9]\d*")
+    return (
+        [one for one in records if one.id == word]
+        or [one for one in records if one.label == word]
+        or [one for one in records if numbered.fullmatch(one.label)]
+    )
 
 
 def with_labels(records: Sequence[ForeignRecord]) -> list[ForeignRecord]:

@@ -19,6 +19,7 @@ from ironbench.report.page import Bars, Section, with_rows
 from ironbench.study.curve import CurvePoint
 from ironbench.study.rate import Rate
 from ironbench.words import counted, grouped
+from ironbench.workloads.tpcc.figures import NOPM
 
 if TYPE_CHECKING:
     from ironbench.study.study import Study, SubjectResults
@@ -39,15 +40,18 @@ def sections(study: Study) -> Iterator[Section]:
 
 
 def bars(study: Study) -> Bars | None:
-    """Returns a bar for the throughput of each system at each number of clients, for formats without charts."""
+    """Returns a bar for each system at each number of clients, for formats without charts. The bars show NOPM if it was
+    measured, and otherwise the throughput."""
+    scored = any(NOPM in point.metrics for part in study.closed for point in part.curve.points)
+    metric, title = (NOPM, "NOPM") if scored else ("throughput", "throughput")
     rows = [
-        (f"{grouped(point.clients):>6}  {part.name}", TableCell(point.metrics["throughput"].centre, "1/s"))
+        (f"{grouped(point.clients):>6}  {part.name}", TableCell(point.metrics[metric].centre, unit_of(metric)))
         for clients in sorted({point.clients for part in study.closed for point in part.curve.points})
         for part in study.closed
         for point in part.curve.points
-        if point.clients == clients and "throughput" in point.metrics
+        if point.clients == clients and metric in point.metrics
     ]
-    return Bars("clients, throughput", tuple(rows)) if len(rows) > 1 else None
+    return Bars(f"clients, {title}", tuple(rows)) if len(rows) > 1 else None
 
 
 _LOG_TIMES = 40
@@ -62,6 +66,7 @@ def curves(study: Study) -> list[Chart]:
     """Returns a chart for each metric of closed-loop trials. Open-loop trials have no such charts, because the target
     rate determines their throughput."""
     wanted = (
+        (NOPM, "New-Orders per minute (NOPM)", "committed New-Orders per minute", 340),
         ("throughput", "Throughput", f"{study.counts[1]}/s", 340),
         ("response_time_p50_s", "Response time, median", "half of the transactions took no longer", 260),
         ("response_time_p99_s", "Response time, 99th percentile", "1 in 100 transactions took longer", 260),
@@ -87,11 +92,12 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
     peaks = _peaks(study, factor) if metric == "throughput" else []
     counts = sorted({point.clients for _, point in points})
     x = base.clients_axis(counts)
-    kind, axis = base.value_scale([row["value"] for row in trials], math.inf if metric == "throughput" else _LOG_TIMES)
+    more_is_better = metric in (NOPM, "throughput")
+    kind, axis = base.value_scale([row["value"] for row in trials], math.inf if more_is_better else _LOG_TIMES)
     if peaks:
         kind = {"domain": [0, _placed(peaks, trials, counts)], "nice": False}
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
-    unit_text = words if metric == "throughput" else f"{suffix}, {words}"
+    unit_text = words if more_is_better else f"{suffix}, {words}"
     some_suspect = len({row["status"] for row in trials}) > 1
     layers = [*_lines(names, x, y), *_points(names, x, y, some_suspect, 48 if len(trials) <= _MANY else 16)]
     if peaks:
@@ -106,7 +112,7 @@ def _curve(study: Study, metric: str, title: str, words: str, height: int) -> Ch
         unit_text + (", logarithmic" if kind.get("type") == "log" else ""),
         (*(key for key in base.keys(names) if key.label in shown), *_marks(trials, some_suspect)),
         _note(points, wording.text(study.place) if peaks else ""),
-        wide=metric == "throughput",
+        wide=more_is_better,
     )
 
 

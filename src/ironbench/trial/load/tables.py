@@ -9,6 +9,7 @@ from ironbench import engines
 from ironbench.engines.dialect import Dialect
 from ironbench.errors import InputError
 from ironbench.model.session import Session
+from ironbench.words import some
 from ironbench.workloads import Dataset
 
 _ELSEWHERE = "use another database"
@@ -84,13 +85,15 @@ def refuse_strangers(session: Session, dataset: Dataset, there: Sequence[str]) -
             )
         return
     hint = f"{_ELSEWHERE}: ironbench drops only what it created"
-    if not complete:
+    if not dataset.recognised:
         raise InputError(f"table {there[0]}", "exists, but was not loaded by ironbench", hint)
+    missing = [name for name in dataset.tables if name not in there]
+    lacking = f" (missing: {some(missing)})" if missing else ""
     asked = " ".join(f"{name}={value}" for name, value in dataset.facts.items())
     given = " ".join(f"--with {name}=…" for name in dataset.facts)
     raise InputError(
-        f"tables {', '.join(there)}",
-        f"exist, were not loaded by ironbench, and do not match `{dataset.prepared_by}` with {asked}",
+        f"tables {some(there, 10)}",
+        f"exist, were not loaded by ironbench, and do not match `{dataset.prepared_by}` with {asked}{lacking}",
         f"{hint}; if `{dataset.prepared_by}` created them, use its values ({given})",
     )
 
