@@ -90,7 +90,7 @@ def _tuned(folder: Path, name: str, budget: str) -> dict[str, Conclusion]:
 
 def told(results: Path) -> dict[str, Conclusion]:
     directory = LabDirectory(results)
-    study = lab_study(directory.lab(), directory.records(), EMPTY, look=len(directory.declared()))
+    study = lab_study(directory.lab(), directory.records(), EMPTY, stage=len(directory.declared()))
     return claimed(study)
 
 

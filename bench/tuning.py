@@ -87,7 +87,7 @@ def tuned(lab: Lab, directory: LabDirectory, effects: Mapping[str, float], noise
     records = loop.measured(Blocks(directory, []), machine)
     while confirm.start_confirmation(directory, records, silent):
         records = loop.measured(Blocks(directory, records), machine, records)
-    return lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
+    return lab_study(directory.lab(), records, EMPTY, stage=len(directory.declared()))
 
 
 def claimed(study: Study) -> dict[str, Conclusion]:

@@ -33,7 +33,7 @@ LABS = 40_000
 MARGIN = 0.05
 NOISE = 0.03
 """Standard deviation of a trial's log value where it matters; trials on a small machine vary by 3% to 6%."""
-PLANS = {"6 blocks": (6,), "10 blocks": (10,), "looks at 6 and 10": (6, 10), "looks at 6, 12 and 18": (6, 12, 18)}
+PLANS = {"6 blocks": (6,), "10 blocks": (10,), "analyses at 6 and 10": (6, 10), "analyses at 6, 12 and 18": (6, 12, 18)}
 SLICE_NOISE = 0.06
 """Standard deviation of a slice of one second."""
 TURNS = {
@@ -98,7 +98,7 @@ def false_alarms(name: str, machine: Machine, labs: int) -> Iterator[Figure]:
         found = verdicts(simulated(machine, labs, planned[-1], NOISE, seed=11), planned, MARGIN)
         wrong = 100 * share((found == FASTER) | (found == SLOWER))
         yield Figure(f"{name}: A/A test called faster or slower, {plan}", wrong, high=5.5)
-    for plan in ("6 blocks", "looks at 6 and 10"):
+    for plan in ("6 blocks", "analyses at 6 and 10"):
         planned = PLANS[plan]
         alarmed = any_false_alarm(simulated(machine, labs, planned[-1], NOISE, cells=4, seed=12), planned)
         yield Figure(f"{name}: any of 3 comparisons called so, {plan}", 100 * share(alarmed), high=5.5)

@@ -119,8 +119,8 @@ def _device(text: str) -> None:
     from ironbench import _core
     from ironbench.devices import expression, models
 
-    normal = expression.normal("--data", text)
-    assert expression.normal("--data", normal) == normal
+    normal = expression.normalized("--data", text)
+    assert expression.normalized("--data", normal) == normal
     _core.device_capacity(normal, models.for_core(models.models()))
     expression.depth(normal, 10**9)
 

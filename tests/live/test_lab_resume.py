@@ -161,10 +161,10 @@ def test_a_lab_that_goes_on_repeats_the_cautions_of_its_start(user: User) -> Non
     (user.home / "one.sql").write_text("SELECT :typo;\n")
     path.write_text(path.read_text().replace('name = "select-only"', 'name = "script"\nfiles = ["one.sql"]'))
     began = user("lab", "run", path.name)
-    cautions = [line for line in began.stderr.splitlines() if line.startswith("warning: ")]
-    assert cautions and "typo" in cautions[0]
+    warnings = [line for line in began.stderr.splitlines() if line.startswith("warning: ")]
+    assert warnings and "typo" in warnings[0]
     gone_on = user("lab", "resume", path.name)
-    assert [line for line in gone_on.stderr.splitlines() if line.startswith("warning: ")] == cautions
+    assert [line for line in gone_on.stderr.splitlines() if line.startswith("warning: ")] == warnings
     assert "trials already measured; no trial was run" in gone_on.stderr
 
 

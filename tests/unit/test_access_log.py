@@ -133,7 +133,7 @@ def test_searches_and_compares_are_replayed_at_their_times_and_the_rest_is_told(
     times = [[at_ns / 1e9 for at_ns, *_ in client] for client in made["clients"]]
     assert [len(one) for one in times] == [2, 1] and times[0][0] == pytest.approx(0.05005, abs=1e-4)
     choice = Choice("access-log", WORKLOAD.validated({"log": path}))
-    (told,) = WORKLOAD.cautions("", choice, "")
+    (told,) = WORKLOAD.warnings("", choice, "")
     assert (
         told
         == "3 of 7 operations of the log are replayed; left out: EXT (1), binds (1), changes (1) and operations that "

@@ -11,7 +11,7 @@ from factories import record
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.model.lab import Configuration, Lab, Method, Stage
 from ironbench.model.note import note
-from ironbench.model.observer import PARTS
+from ironbench.model.observer import WAIT_CLASSES
 from ironbench.model.record import Budget, Record, Status
 from ironbench.model.system import Cell, Choice, Device, Layout, Load, Partition, Setup, System
 from ironbench.report.charts.waterfall import chart
@@ -305,7 +305,7 @@ def test_the_steps_of_a_waterfall_add_up_to_the_difference() -> None:
     assert found is not None and found.method == note("t-intervals-of-differences", blocks=6)
     assert sum(step.delta_s for step in found.steps) == pytest.approx(found.after_s - found.before_s)
     steps = {step.part: step for step in found.steps}
-    assert list(steps) == [part for part in PARTS if part in steps]
+    assert list(steps) == [part for part in WAIT_CLASSES if part in steps]
     assert steps["log flush"].delta_s == pytest.approx(-3.5e-3)
     assert steps["CPU"].delta_s == pytest.approx(0.2e-3)
     assert steps["log flush"].clear

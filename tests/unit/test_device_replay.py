@@ -103,7 +103,7 @@ def test_the_time_of_day_is_told_on_the_clock_of_a_device(tmp_path: Path) -> Non
     counters = tmp_path / "counters"
     counters.write_text(json.dumps({"now_ns": 90_000_000_000}))
     now = time.time()
-    one = recording.on_its_clock(counters, now - 30, 5)
+    one = recording.trace_window(counters, now - 30, 5)
     assert one.began == pytest.approx(60e9, abs=1e9)
     assert one.ended - one.began == 5_000_000_000
 

@@ -38,21 +38,21 @@ def test_a_model_is_compared_with_rate_and_latency_of_the_io_path() -> None:
 
 
 def test_the_last_calibration_of_this_machine_is_known() -> None:
-    assert emulation_rate.known() is None
-    kept = emulation_rate.keep(CALIBRATION)
+    assert emulation_rate.stored() is None
+    kept = emulation_rate.store(CALIBRATION)
     assert kept is not None and kept.read_latency_s == pytest.approx(4e-5)
-    assert emulation_rate.known() == kept
-    assert emulation_rate.keep(CALIBRATION | {"passes": True, "reads_per_s": 1e6}) is None
-    assert emulation_rate.known() == kept, "requests that the kernel passes through say nothing about models"
+    assert emulation_rate.stored() == kept
+    assert emulation_rate.store(CALIBRATION | {"passes": True, "reads_per_s": 1e6}) is None
+    assert emulation_rate.stored() == kept, "requests that the kernel passes through say nothing about models"
 
 
 def test_a_calibration_of_another_machine_or_a_damaged_file_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    emulation_rate.keep(CALIBRATION)
+    emulation_rate.store(CALIBRATION)
     with monkeypatch.context() as patched:
         patched.setattr(emulation_rate, "content_key", lambda machine: "another")
-        assert emulation_rate.known() is None
+        assert emulation_rate.stored() is None
     emulation_rate._path().write_text("{")
-    assert emulation_rate.known() is None
+    assert emulation_rate.stored() is None
 
 
 def on(*names: str) -> list[Setup]:
@@ -73,19 +73,19 @@ def test_a_plan_names_the_models_that_this_machine_cannot_emulate() -> None:
     plan = replace(labfactory.lab({"data": ("aws-gp3", "hdd-7200")}), setups=tuple(on("aws-gp3", "hdd-7200")))
     assert unknown in notes._notes(plan)
     assert not list(notes._emulation(on("free"))), "a zero-latency device follows no model"
-    emulation_rate.keep(CALIBRATION | {"reads_per_s": 5_000.0})
+    emulation_rate.store(CALIBRATION | {"reads_per_s": 5_000.0})
     (limited,) = notes._emulation(on("aws-gp3", "hdd-7200"))
     assert limited.startswith("data=aws-gp3: aws-gp3 does about 2,900 reads/s") and "2,500 I/Os per second" in limited
-    emulation_rate.keep(CALIBRATION | {"reads_per_s": 500.0})
+    emulation_rate.store(CALIBRATION | {"reads_per_s": 500.0})
     (refused,) = notes._emulation(on("aws-gp3", "hdd-7200"))
     assert "will be refused" in refused
-    emulation_rate.keep(CALIBRATION | {"read_latency_ns": 2e6})
+    emulation_rate.store(CALIBRATION | {"read_latency_ns": 2e6})
     assert any("single I/Os of aws-gp3" in told for told in notes._emulation(on("aws-gp3")))
-    emulation_rate.keep(CALIBRATION)
+    emulation_rate.store(CALIBRATION)
     assert not list(notes._emulation(on("aws-gp3", "hdd-7200")))
 
 
 def test_a_warning_about_a_model_has_its_iops_as_a_number() -> None:
-    emulation_rate.keep(CALIBRATION | {"reads_per_s": 500.0})
+    emulation_rate.store(CALIBRATION | {"reads_per_s": 500.0})
     (refused,) = notes._emulation(on("aws-gp3(iops=3KB)", "hdd-7200"))
     assert "aws-gp3(iops=3000) does about" in refused

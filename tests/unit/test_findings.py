@@ -60,8 +60,8 @@ def changed(found: list[Record], cell: str, block: int, **fields: object) -> lis
     ]
 
 
-def first(plan: Lab, found: Sequence[Record], look: int = 1) -> Finding:
-    return findings(found, plan, look)[0]
+def first(plan: Lab, found: Sequence[Record], stage: int = 1) -> Finding:
+    return findings(found, plan, stage)[0]
 
 
 def test_a_clear_difference_is_found_and_other_metrics_only_reported() -> None:

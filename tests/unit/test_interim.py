@@ -31,7 +31,7 @@ def test_one_look_spends_everything() -> None:
 
 
 def test_five_equal_looks_have_the_published_boundaries() -> None:
-    # Lan and DeMets (1983), table 1, the linear spending function: one-sided 0.025, five equal looks.
+    # Lan and DeMets (1983), table 1, the linear spending function: one-sided 0.025, five equal analyses.
     bounds = [normal.inv_cdf(1 - level / 2) for level in levels(0.05, (10, 20, 30, 40, 50), 2)]
     assert bounds == pytest.approx([2.58, 2.49, 2.41, 2.34, 2.28], abs=0.006)
 
@@ -62,10 +62,10 @@ def test_the_looks_together_cross_as_often_as_they_may(planned: tuple[int, ...],
 
 def test_an_added_stage_is_a_round_of_its_own() -> None:
     method = Method((Stage(1, 6), Stage(2, 4), Stage(3, 8, added=True)), seed=1)
-    first, second, third = (analysis_after(method, look) for look in (1, 2, 3))
-    assert (first.planned, first.number, first.looks, first.first_stage) == ((6, 10), 1, 2, 1)
+    first, second, third = (analysis_after(method, stage) for stage in (1, 2, 3))
+    assert (first.planned, first.number, first.analyses, first.first_stage) == ((6, 10), 1, 2, 1)
     assert (second.planned, second.number, second.last_stage, second.round) == ((6, 10), 2, 2, 1)
-    assert (third.planned, third.number, third.looks, third.first_stage, third.round) == ((8,), 1, 1, 3, 2)
+    assert (third.planned, third.number, third.analyses, third.first_stage, third.round) == ((8,), 1, 1, 3, 2)
     assert third.level(0.05, 2) == pytest.approx(0.05)
 
 

@@ -44,10 +44,10 @@ def test_a_fixed_order_is_that_of_the_file() -> None:
 
 
 @given(st.integers(1, 200), st.integers(1, 6))
-def test_stages_hold_all_blocks_and_the_first_look_comes_after_six(count: int, looks: int) -> None:
-    found = blocks.stages(count, looks)
+def test_stages_contain_all_blocks_and_the_first_analysis_follows_block_six(count: int, analyses: int) -> None:
+    found = blocks.stages(count, analyses)
     assert sum(stage.blocks for stage in found) == count
     assert [stage.number for stage in found] == list(range(1, len(found) + 1))
-    assert len(found) <= looks
+    assert len(found) <= analyses
     assert found[0].blocks >= min(count, blocks.FIRST)
     assert all(stage.blocks >= 1 for stage in found)

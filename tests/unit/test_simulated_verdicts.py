@@ -32,10 +32,10 @@ def test_simulated_labs_are_judged_as_real_ones(planned: tuple[int, ...]) -> Non
     method = Method(stages, seed=1, margin=MARGIN)
     expected = []
     for logs in labs.logs[:, :, 0]:
-        for look, blocks in enumerate(planned, 1):
+        for stage, blocks in enumerate(planned, 1):
             pairs = [(block, math.exp(log), 1.0) for block, log in enumerate(logs[:blocks])]
-            one = judged(of_blocks("throughput", "A", "B", pairs), method, look)
-            if should_stop([one], look, len(planned)):
+            one = judged(of_blocks("throughput", "A", "B", pairs), method, stage)
+            if should_stop([one], stage, len(planned)):
                 break
         expected.append(CODES[one.conclusion])
     assert sim.verdicts(labs, planned, MARGIN).tolist() == expected
@@ -74,4 +74,4 @@ def test_both_cells_meet_the_machine_in_random_order() -> None:
     labs = sim.simulated(lambda dice, n, trials: np.tile(np.arange(trials, dtype=float), (n, 1)), 1000, 5, 1.0, seed=2)
     assert set(np.unique(labs.logs)) == {-1.0, 1.0}
     assert abs(labs.logs.mean()) < 0.05
-    assert PLANS["looks at 6 and 10"] == (6, 10)
+    assert PLANS["analyses at 6 and 10"] == (6, 10)

@@ -35,7 +35,7 @@ def refused(load: Load, engine: str = "postgres", **options: str) -> InputError:
 def test_scripts_compile_and_use_only_variables_that_terminals_set(engine: str, protocol: str) -> None:
     compiled = WORKLOAD.compile(engine, choice(), protocol)
     assert tuple(compiled) == NAMES
-    assert WORKLOAD.cautions(engine, choice(), protocol) == []
+    assert WORKLOAD.warnings(engine, choice(), protocol) == []
 
 
 def test_the_variables_are_those_that_the_core_sets() -> None:
@@ -148,13 +148,13 @@ def test_deferred_deliveries_have_clients_of_their_own() -> None:
     deferred = choice(delivery="deferred")
     assert [script.name for script in WORKLOAD.scripts("postgres", deferred)] == [*NAMES, "delivery-request"]
     for engine in ENGINES:
-        assert WORKLOAD.cautions(engine, deferred, "prepared") == []
+        assert WORKLOAD.warnings(engine, deferred, "prepared") == []
 
 
 @pytest.mark.parametrize("engine", ["postgres", "mariadb"])
 def test_each_transaction_is_one_call_of_a_procedure(engine: str) -> None:
     in_server = choice(procedures="true")
-    assert WORKLOAD.cautions(engine, in_server, "prepared") == []
+    assert WORKLOAD.warnings(engine, in_server, "prepared") == []
     created = "\n".join(transactions.procedures(engine))
     for script in WORKLOAD.scripts(engine, in_server):
         name = f"tpcc_{script.name.replace('-', '_')}("

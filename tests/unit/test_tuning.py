@@ -194,7 +194,7 @@ def test_an_effect_that_only_the_screen_saw_is_not_claimed(file: Path) -> None:
     from ironbench.study.archive import EMPTY
     from ironbench.study.labstudy import lab_study
 
-    after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
+    after = lab_study(directory.lab(), records, EMPTY, stage=len(directory.declared()))
     assert claimed(after) == {}
     assert "The comparison with the baseline does not confirm this change" in said(after)
     assert "do not support any change to the baseline" in said(after)
@@ -211,7 +211,7 @@ def test_a_factor_whose_fresh_blocks_say_the_opposite_of_the_screen_is_not_suppo
     from ironbench.study.archive import EMPTY
     from ironbench.study.labstudy import lab_study
 
-    after = lab_study(directory.lab(), records, EMPTY, look=len(directory.declared()))
+    after = lab_study(directory.lab(), records, EMPTY, stage=len(directory.declared()))
     assert "The results for clients contradict each other: 2 was better in the screening experiment" in said(after)
     assert "do not support any change to the baseline" in said(after)
 
@@ -244,14 +244,14 @@ def test_more_blocks_of_a_screen_are_a_round_of_its_confirmation(file: Path) -> 
     assert confirm.start_confirmation(directory, records, Printer.silent())
     records = loop.measured(Blocks(directory, records), machine, records)
     declared, planned_before = len(directory.declared()), directory.lab().method.stages
-    first = lab_study(directory.lab(), records, EMPTY, look=declared)
+    first = lab_study(directory.lab(), records, EMPTY, stage=declared)
     schedule.add_round(directory, 6)
     added = [trial for trial in directory.lab().trials if trial.stage == declared + 1]
     assert {trial.cell.name for trial in added} == {"baseline", "clients=4"} and len(added) == 12
     assert directory.lab().method.dropped == tuple(stage.blocks for stage in planned_before[declared:])
     records = loop.measured(Blocks(directory, records), machine, before := list(records))
     assert len(records) == len(before) + 12
-    after = lab_study(directory.lab(), records, EMPTY, look=declared + 1)
+    after = lab_study(directory.lab(), records, EMPTY, stage=declared + 1)
     (finding,) = after.findings
     assert finding.blocks == 6 and finding.conclusion is Conclusion.FASTER
     (earlier,) = after.earlier

@@ -124,7 +124,7 @@ def test_cells_of_one_running_server_take_turns_without_freezing(
 ) -> None:
     lab = given_lab(lab_file, workload, *levels)
     assert (lab.method.slice_s, lab.method.why_trials) == (slice_plan.USUAL_S, "")
-    assert not slice_plan.frozen(lab)
+    assert not slice_plan.pauses_systems(lab)
     planned(lab_file)
     assert "the other systems are idle on the same server, which is not paused" in " ".join(
         capsys.readouterr().out.split()

@@ -94,4 +94,4 @@ def test_maintenance_has_one_operation_and_no_length(name: str) -> None:
 
 def test_work_without_scripts_has_no_mistakes_of_scripts() -> None:
     populate = workloads.get("populate")
-    assert populate.cautions("postgres", Choice("populate", populate.validated({})), "prepared") == []
+    assert populate.warnings("postgres", Choice("populate", populate.validated({})), "prepared") == []

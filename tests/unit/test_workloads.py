@@ -248,4 +248,4 @@ def test_every_workload_can_be_asked_for_mistakes_in_its_scripts_whether_it_has_
     choice = Choice(name, workload.validated({}))
     for engine in workload.engines:
         workload.compile(engine, choice, "prepared")
-        assert workload.cautions(engine, choice, "prepared") == []
+        assert workload.warnings(engine, choice, "prepared") == []

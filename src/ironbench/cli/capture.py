@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ironbench.workloads.capture.file import CaptureFacts
     from ironbench.workloads.capture.proxy import ProxyOptions
 
-_WATCHED = "60s"
+_DEFAULT_DURATION = "60s"
 
 
 def capture(
@@ -83,7 +83,7 @@ def capture(
 ) -> int:
     if mark:
         others = (*(logs or ()), output, prefix, server, listen, to, duration, "--mask" if mask else "")
-        return _marked(mark, others)
+        return _write_mark(mark, others)
     if not logs and not server and not listen:
         raise InputError(
             "capture",
@@ -104,24 +104,24 @@ def capture(
     if duration and not server and not listen:
         raise InputError("--duration", "has no effect on a capture from logs", "remove it, or use --from DSN")
     from ironbench.workloads.capture import digests, file, proxy
-    from ironbench.workloads.capture import logs as reading
+    from ironbench.workloads.capture import logs as log_files
 
     printer = Printer()
-    seconds = units.seconds("--duration", duration or _WATCHED)
+    seconds = units.seconds("--duration", duration or _DEFAULT_DURATION)
     if seconds <= 0:
         raise InputError(f"--duration {duration}", "is too short", "use for example --duration 60s")
     if listen:
         limit = seconds if duration else None
         options = proxy.ProxyOptions(listen, to, output, mask, limit, tls_cert, tls_key)
-        return _said(printer, _from_proxy(printer, options), output)
+        return _print_summary(printer, _from_proxy(printer, options), output)
     if logs and len(logs) == 1 and file.is_partial(logs[0]):
-        return _said(printer, proxy.finish(logs[0], output, mask), output)
+        return _print_summary(printer, proxy.finish(logs[0], output, mask), output)
     with printer.bar("watching the server" if server else f"reading {counted(len(logs or ()), 'log')}") as show:
         if server:
-            made = digests.capture(server, output, seconds, mask, show)
+            facts = digests.capture(server, output, seconds, mask, show)
         else:
-            made = reading.capture(logs or (), output, prefix, mask, show)
-    return _said(printer, made, output)
+            facts = log_files.capture(logs or (), output, prefix, mask, show)
+    return _print_summary(printer, facts, output)
 
 
 def _from_proxy(printer: Printer, options: ProxyOptions) -> CaptureFacts:
@@ -134,23 +134,23 @@ def _from_proxy(printer: Printer, options: ProxyOptions) -> CaptureFacts:
         return proxy.capture(options, started, show)
 
 
-def _said(printer: Printer, made: CaptureFacts, output: str) -> int:
+def _print_summary(printer: Printer, facts: CaptureFacts, output: str) -> int:
     from ironbench.report import wording
 
     parts = [
-        counted(made.statements, "statement"),
-        counted(made.transactions, "transaction"),
-        counted(made.sessions, "session"),
+        counted(facts.statements, "statement"),
+        counted(facts.transactions, "transaction"),
+        counted(facts.sessions, "session"),
     ]
     printer.say(f"captured: {', '.join(parts)}")
-    for sentence in wording.sentences(made.notes):
+    for sentence in wording.sentences(facts.notes):
         printer.say(f"  {sentence}")
     printer.say(f"`ironbench show {output}` shows the contents of the capture")
     printer.data(output)
     return 0
 
 
-def _marked(dsn: str, others: tuple[str, ...]) -> int:
+def _write_mark(dsn: str, others: tuple[str, ...]) -> int:
     if any(others):
         raise InputError(
             "--mark",

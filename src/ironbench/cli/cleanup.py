@@ -55,8 +55,8 @@ def cleanup(
     running_labs.known()  # also removes the files of killed labs
     cleaned = engines_cleanup.cleanup(remove_data=data)
     # Pending cleanup commands run after the servers have stopped, because a command may unmount a server's directory.
-    stubborn = run_pending_cleanups(printer.say, forget=forget)
+    failed = run_pending_cleanups(printer.say, forget=forget)
     unfinished = [*remove_abandoned(Path(results)), *remove_abandoned_exports(Path()), *remove_failures()]
     for line in engines_cleanup.lines_of(cleaned, list(map(str, unfinished))):
         printer.say(line)
-    return 1 if cleaned.stubborn or stubborn else 0
+    return 1 if cleaned.not_stopped or failed else 0

@@ -30,16 +30,16 @@ def compare(
     output: OUTPUT = "",
     format: FORMAT = "",
 ) -> int:
-    from ironbench.cli.output import destination, written
+    from ironbench.cli.output import destination, write_page
     from ironbench.records.selection import both
     from ironbench.report.breakdown import section
     from ironbench.report.compare_page import compare_named, page
 
-    chosen, place = destination(output, format, json)
+    chosen, path = destination(output, format, json)
     if foreign.any_named((a, b), results):
         from ironbench.report.foreign import resolved, side_by_side
 
-        return written(side_by_side(resolved(a, results), resolved(b, results)), chosen, place)
+        return write_page(side_by_side(resolved(a, results), resolved(b, results)), chosen, path)
     compared = compare_named(*both(a, b, results), different_work)
     explained = section(compared.explained(), chart=False) if compared.usable else None
-    return written(page(compared.found, everything, compared.pairs, explained), chosen, place)
+    return write_page(page(compared.found, everything, compared.pairs, explained), chosen, path)

@@ -33,14 +33,14 @@ def cost(
     output: OUTPUT = "",
     format: FORMAT = "",
 ) -> int:
-    from ironbench.cli.output import destination, written
+    from ironbench.cli.output import destination, write_page
     from ironbench.report.cost import compared, doubts, page
 
-    chosen, place = destination(output, format, json)
+    chosen, path = destination(output, format, json)
     if not selection:
-        foreign.say_left_out(results)
+        foreign.print_left_out(results)
     result = compared(selection or (), target, systems, prices or (), currency, results)
-    written(page(result), chosen, place)
+    write_page(page(result), chosen, path)
     if result.target is None:
         return 0
     missed, reasons = doubts(result)

@@ -71,7 +71,7 @@ def show(
     size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     lone = known.get(name)
     is_controller = lone is not None and lone.kind == "controller"
-    normal = name if is_controller else known_models.normal(model, files)
+    normal = name if is_controller else known_models.normalized(model, files)
     seen_by = () if is_controller else seen(normal, core, size)
     parts = [one for known_name, one in known.items() if known_name in _names(normal)]
     printer = Printer()
@@ -227,7 +227,7 @@ def replay(
     core = known_models.for_core(known_models.models(models or ()))
     size = int(CAPACITY.read("--capacity", capacity)) if capacity else None
     recorded = traces.read(Path(file)).measured(trial)
-    known_models.normal(on, models or ())  # a mistake is reported before the slow check below
+    known_models.normalized(on, models or ())  # a mistake is reported before the slow check below
     if recorded.recorded is not None:
         _require_known(file, recorded.recorded.device, models or ())
     check = replays.checked(recorded, core)
@@ -252,7 +252,7 @@ def replay(
 
 def _require_known(file: str, device: str, models: Iterable[str]) -> None:
     try:
-        known_models.normal(device, models)
+        known_models.normalized(device, models)
     except InputError as error:
         cause = f"was recorded on {device}, which is not a known model: {error.cause}"
         raise InputError(

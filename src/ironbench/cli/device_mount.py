@@ -101,7 +101,7 @@ def unmounted(name: str) -> int:
 def wanted(model: str, directory: str, capacity: str, fs: str, backing: str) -> Device:
     """Builds the device from the options. Raises InputError if an option is invalid, or if this machine cannot emulate
     devices."""
-    name = expression.normal("device", model)
+    name = expression.normalized("device", model)
     capability.require(f"device {name}")
     bytes_ = int(CAPACITY.read("--capacity", capacity))
     file_system = file_systems.validated("--fs", fs)
@@ -148,7 +148,7 @@ def _meant(name: str) -> register.RegisterEntry:
     if not matching and arrange.is_expression(name):
         # If the model is from a user's file that is not loaded now, the name is compared as written.
         with contextlib.suppress(InputError):
-            name = expression.normal("device", name)
+            name = expression.normalized("device", name)
         matching = [entry for entry, model in mounted if model == name]
     if len(matching) > 1:
         places = ", ".join(entry.data for entry in matching)

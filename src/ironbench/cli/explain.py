@@ -28,10 +28,10 @@ def explain(
         ),
     ] = False,
 ) -> int:
-    from ironbench.cli.output import destination, written
+    from ironbench.cli.output import destination, write_page
     from ironbench.records.selection import both
     from ironbench.report.compare_page import compare_named
     from ironbench.report.explain_page import page as page_of
 
-    chosen, place = destination(output, format)
-    return written(page_of(compare_named(*both(a, b, results), different_work), everything), chosen, place)
+    chosen, path = destination(output, format)
+    return write_page(page_of(compare_named(*both(a, b, results), different_work), everything), chosen, path)

@@ -26,7 +26,7 @@ def any_named(words: Iterable[str], results: str) -> bool:
     return False
 
 
-def say_left_out(results: str) -> None:
+def print_left_out(results: str) -> None:
     """Prints how many foreign records the command ignores. Prints nothing if there are none."""
     if not _there(results):
         return

@@ -179,7 +179,7 @@ def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) ->
     from ironbench.study.findings import compare_cells, declared
 
     lab, records = directory.lab(), directory.records()
-    look = max(1, len(directory.declared()))
+    stage = max(1, len(directory.declared()))
     judged = {one[:2] for one in declared(lab)}
     pairs = [(a, b) for a in base.cells for b in new.cells if {(a, b), (b, a)} & judged]
     if not pairs:
@@ -189,4 +189,4 @@ def _of_cells(directory: LabDirectory, base: NamedRecords, new: NamedRecords) ->
             "the lab does not declare this comparison, so it has no verdict",
             f"the lab compares {', '.join(known)}" if known else "the lab declares no comparison",
         )
-    return [one for a, b in pairs for one in compare_cells(lab, records, a, b, look) if one.decides]
+    return [one for a, b in pairs for one in compare_cells(lab, records, a, b, stage) if one.decides]

@@ -9,7 +9,7 @@ import typer
 from ironbench.cli import foreign
 from ironbench.cli.mistakes import number
 from ironbench.cli.options import FORMAT, JSON, OUTPUT, RESULTS
-from ironbench.cli.output import destination, written
+from ironbench.cli.output import destination, write_page
 from ironbench.cli.verdict import REFUTED, SUSPECT
 from ironbench.fields.lab import range_of
 from ironbench.plan import requirements
@@ -43,15 +43,15 @@ def headroom(
     from ironbench.report.headroom import page, reasons
     from ironbench.study.headroom import headroom as measured
 
-    chosen, place = destination(output, format, json)
+    chosen, path = destination(output, format, json)
     claim = requirements.bound(limit, "--limit")
     if not selection:
-        foreign.say_left_out(results)
+        foreign.print_left_out(results)
     records, stores = gathered(selection or (), results)
     labs = [one for store in stores if (one := LabDirectory(store.directory)).begun()]
     order = [setup.cell.name for one in labs for setup in one.lab().all_setups]
     found = measured(records, claim, today, Archives(stores), order)
-    written(page(found), chosen, place)
+    write_page(page(found), chosen, path)
     if found.decided and not found.exceeded:
         return 0
     code = REFUTED if found.exceeded else SUSPECT

@@ -33,7 +33,7 @@ def history(
     results: RESULTS = "ironbench-results",
 ) -> int:
     from ironbench import catalogue
-    from ironbench.cli.output import destination, written
+    from ironbench.cli.output import destination, write_page
     from ironbench.records.selection import gathered
     from ironbench.report.history import page
     from ironbench.report.wording import sentences
@@ -43,12 +43,12 @@ def history(
     require_order(by)
     if metric:
         catalogue.metric(metric)
-    chosen, place = destination(output, format)
+    chosen, path = destination(output, format)
     if not selection:
-        foreign.say_left_out(results)
+        foreign.print_left_out(results)
     records, stores = gathered(selection or (), results)
     found = histories(records, Archives(stores), metric, by)
     if not found.all:
         why = " ".join(sentences(found.left_out)) or "no usable trials"
         raise InputError(results, f"has no history to show: {why}", "tag trials with --tag, or use another --by")
-    return written(page(found), chosen, place)
+    return write_page(page(found), chosen, path)

@@ -219,7 +219,7 @@ def resume(
             freeze.refuse_changed(differences, directory)
         for line in differences:
             printer.say(f"changed since this lab started: {line}")
-        _say_cautions(frozen.lab, printer)
+        _print_warnings(frozen.lab, printer)
         if failed and (repeated := schedule.repeat_failed(directory)):
             printer.say(f"repeating all configurations of {counted(repeated, 'block')} with failed trials")
         before = directory.records()
@@ -292,8 +292,8 @@ def new(kind: str, output: str | None, **typed: Any) -> int:
     text = begun.text(kind, here, str(path))
     begun.write(path, text)
     Printer().say(f"written: {path}")
-    for caution in begun.warnings(kind, here):
-        Printer().say(f"warning: {caution}")
+    for warning in begun.warnings(kind, here):
+        Printer().say(f"warning: {warning}")
     for number, line in begun.placeholders(text):
         Printer().say(f"  fill in line {number}: {line}")
     Printer().say(f"next: ironbench lab plan {path}")
@@ -390,11 +390,11 @@ def _interruption_message(directory: LabDirectory, records: Sequence[Record]) ->
     return f"interrupted: {done} of {trials} measured; to continue: `ironbench lab resume {directory.path}`"
 
 
-def _say_cautions(lab: Lab, printer: Printer) -> None:
+def _print_warnings(lab: Lab, printer: Printer) -> None:
     from ironbench.lab import declare
 
-    for caution in declare.script_warnings(lab):
-        printer.say(f"warning: {caution}")
+    for warning in declare.script_warnings(lab):
+        printer.say(f"warning: {warning}")
 
 
 def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
@@ -405,7 +405,7 @@ def _announce(lab: Lab, directory: LabDirectory, printer: Printer) -> None:
 
     cells = counted(len(lab.measurable), "configuration")
     seconds = lab.estimate_s or sum(pace.span_s(trial) for trial in lab.trials)
-    _say_cautions(lab, printer)
+    _print_warnings(lab, printer)
     printer.say(f"{lab.question}")
     trials = counted(blocks.trials_before(lab) + len(lab.trials) + len(blocks.observed_trials(lab)), "trial")
     rated = {setup.cell.name for setup in lab.rated}

@@ -8,7 +8,7 @@ import typer
 
 from ironbench.cli.mistakes import number
 from ironbench.cli.options import FORMAT, JSON, OUTPUT, RESULTS
-from ironbench.cli.output import destination, written
+from ironbench.cli.output import destination, write_page
 from ironbench.errors import InputError
 from ironbench.fields.lab import range_of
 from ironbench.records.selection import both
@@ -41,10 +41,10 @@ def lead(
     from ironbench.study.archive import Archives
     from ironbench.study.lead import leads
 
-    chosen, place = destination(output, format, json)
+    chosen, path = destination(output, format, json)
     sides = both(a, b, results)
     first, second = (usable(one.word, one.records) for one in sides)
     if {one.id for one in first} & {one.id for one in second}:
         raise InputError(b, f"selects the same records as {a}", "select two different systems")
     found = leads(a, first, b, second, Archives([one.store for one in sides]), margin)
-    return written(page(found), chosen, place)
+    return write_page(page(found), chosen, path)

@@ -52,9 +52,9 @@ def leaderboard(
     output: OUTPUT = "",
     format: FORMAT = "",
 ) -> int:
-    from ironbench.cli.output import destination, written
+    from ironbench.cli.output import destination, write_page
     from ironbench.report.leaderboard import page, rankings
 
-    chosen, place = destination(output, format, json)
-    foreign.say_left_out(results)
-    return written(page(rankings(name, per, sort, licence, prices or (), results)), chosen, place)
+    chosen, path = destination(output, format, json)
+    foreign.print_left_out(results)
+    return write_page(page(rankings(name, per, sort, licence, prices or (), results)), chosen, path)

@@ -54,7 +54,7 @@ def list_(
     elif rows:
         _table(rows, printer)
         if kind == "records":
-            foreign.say_left_out(results)
+            foreign.print_left_out(results)
     else:
         verb = {"labs": "lab run", "foreign": "record import --from PROGRAM FILE"}.get(kind, "run")
         things = "foreign records" if kind == "foreign" else kind

@@ -79,28 +79,28 @@ def destination(output: str, format: str, json: bool = False) -> tuple[str, Path
     return chosen, target(output) if output else None
 
 
-def written(page: Page, format: str, place: Path | None) -> int:
-    """Writes the page to the file `place`. If `place` is None, prints the page; text is fitted to the width of the
+def write_page(page: Page, format: str, path: Path | None) -> int:
+    """Writes the page to the file `path`. If `path` is None, prints the page; text is fitted to the width of the
     terminal. Returns the exit code."""
     from ironbench.report import formats
 
-    if format == "text" and place is None:
+    if format == "text" and path is None:
         from ironbench.report.formats import text
 
         printer = Printer()
         printer.data(text.page(page, printer.width()))
         return 0
-    return delivered(formats.of_page(format)(page), place, "written:")
+    return delivered(formats.of_page(format)(page), path, "written:")
 
 
-def delivered(data: bytes, place: Path | None, words: str) -> int:
-    """Writes the document to the file `place`, and prints `words` and the file's name. If `place` is None, prints the
+def delivered(data: bytes, path: Path | None, words: str) -> int:
+    """Writes the document to the file `path`, and prints `words` and the file's name. If `path` is None, prints the
     document. Returns the exit code."""
     printer = Printer()
-    if place is None:
+    if path is None:
         printer.data(data.decode().replace("\r\n", "\n"))  # CSV has CR LF, a terminal needs LF
         return 0
-    write(place, data)
+    write(path, data)
     printer.say(words)
-    printer.data(str(place))
+    printer.data(str(path))
     return 0

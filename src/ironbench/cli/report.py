@@ -31,7 +31,7 @@ def report(
         data = formats.of_pages(chosen)([page(one) for one in records])
         return delivered(data, place, f"report of {counted(len(records), 'foreign record')}:")
     if not selection:
-        foreign.say_left_out(results)
+        foreign.print_left_out(results)
     from ironbench.report.studies import rendered  # imports numpy, which is not needed to report an input error
 
     data, trials = rendered(selection or [], results, chosen)

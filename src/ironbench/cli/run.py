@@ -95,9 +95,9 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
     printer = Printer()
     workload = workloads.get(plan.choice.workload)
     compiled_for = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
-    cautions = workload.cautions(plan.system.engine, plan.choice, compiled_for)
-    for caution in (*cautions, *wording.texts(losses(plan.system))):
-        printer.say(f"warning: {caution}")
+    warnings = workload.warnings(plan.system.engine, plan.choice, compiled_for)
+    for warning in (*warnings, *wording.texts(losses(plan.system))):
+        printer.say(f"warning: {warning}")
     imported = plan.choice.data is not None and plan.choice.data.imported
     if (where := workload.where(plan.system)) and not imported:
         printer.say(where)

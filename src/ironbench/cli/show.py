@@ -48,10 +48,10 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
     """Shows what the name refers to: a capture file; a workload, engine, device, metric or observer; or records with
     this id, series or label."""
     if is_capture(name):
-        from ironbench.cli.output import written
+        from ironbench.cli.output import write_page
         from ironbench.report.capture import page as capture_page
 
-        return written(capture_page(name), "json" if json else "text", None)
+        return write_page(capture_page(name), "json" if json else "text", None)
     printer = Printer()
     store = Store(Path(results))
     known = _known()

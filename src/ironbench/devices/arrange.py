@@ -69,7 +69,7 @@ def requested_devices(
     for role in ROLES:
         declared = getattr(layout, role)
         if is_expression(declared):
-            key = declared if declared in devices else expression.normal(written(f"layout.{role}"), declared)
+            key = declared if declared in devices else expression.normalized(written(f"layout.{role}"), declared)
             named.setdefault(key, []).append(role)
     return tuple(_request(name, tuple(roles), devices.get(name), folder) for name, roles in named.items())
 
@@ -84,7 +84,7 @@ def _request(name: str, roles: tuple[str, ...], declared: str | DeviceSection | 
     capacity_bytes = int(CAPACITY.read(written(f"{subject}.capacity"), size)) if size != "" else None
     backing = expanded(section.backing or RAM)
     return DeviceRequest(
-        expression.normal(written(f"{subject}.model"), section.model),
+        expression.normalized(written(f"{subject}.model"), section.model),
         roles,
         capacity_bytes,
         section.fs or file_systems.DEFAULT,

@@ -21,9 +21,9 @@ from ironbench.host.fingerprint import content_key, fingerprint
 from ironbench.model.judging_limits import FAITHFUL_LOAD
 
 TOO_FAST = 4.0
-"""A model is refused if it is this many times as fast as the calibrated I/O path of this machine."""
+"""A model is refused if its number of reads per second exceeds that of this machine's I/O path by this factor."""
 _REQUESTS = 2
-"""Number of requests for a WAL write and its flush. The I/O path takes about as long for each request as for a read."""
+"""A WAL write and its flush are two requests. The I/O path takes about as long for each of them as for a read."""
 _FILE = "emulation-rate.json"
 
 
@@ -32,6 +32,7 @@ class EmulationRate:
     """Rate and overhead of this machine's I/O path to emulated devices."""
 
     reads_per_s: float
+    """Maximum number of random reads per second through the I/O path."""
     read_latency_s: float
     """Time that the I/O path adds to a single read. A device with a shorter latency cannot be emulated on time."""
     measured_unix_s: float
@@ -54,8 +55,7 @@ class Fidelity(StrEnum):
     LIMITED = "limited"
     """The model is too fast for this machine if the database keeps the device busy."""
     SHORT = "short"
-    """The model is faster than this machine's I/O path when it completes a single read, or a WAL write with its
-    flush."""
+    """The model completes a single read, or a WAL write with its flush, faster than this machine's I/O path can."""
     REFUSED = "refused"
 
 
@@ -64,7 +64,7 @@ class EmulatedSpeed:
     """The speed of a model, and whether this machine can emulate it."""
 
     reads_per_s: float
-    """Random reads of 4 KiB at a queue depth that saturates the model."""
+    """Random reads of 4 KiB per second, at a queue depth that saturates the model."""
     read_s: float
     """Mean time of a single read of 4 KiB."""
     log_write_s: float
@@ -79,7 +79,7 @@ def speed(model: str, models: bytes, capacity_bytes: int | None, rate: Emulation
     reads_per_s = probed(model, models, reads | {"depth": expression.DEEP}, capacity=capacity_bytes).iops
     read_s = probed(model, models, reads | {"depth": 1}, capacity=capacity_bytes).mean_s
     log_write_s = 1 / probed(model, models, LOADS[LOG_WRITE], capacity=capacity_bytes).iops
-    if read_s < expression.NEXT_TO_NOTHING_S:
+    if read_s < expression.NEGLIGIBLE_S:
         fidelity = Fidelity.FAITHFUL  # such a device is only as fast as this machine, as intended
     elif is_too_fast(reads_per_s, rate.reads_per_s):
         fidelity = Fidelity.REFUSED
@@ -97,7 +97,7 @@ def is_too_fast(modelled_per_s: float, emulated_per_s: float) -> bool:
     return modelled_per_s > emulated_per_s * TOO_FAST
 
 
-def keep(calibration: Mapping[str, Any]) -> EmulationRate | None:
+def store(calibration: Mapping[str, Any]) -> EmulationRate | None:
     """Stores the calibration of a mounted device, and returns it. Returns None, and stores nothing, if the kernel
     handles the requests without the emulating process. In this case, the calibration does not apply to device
     models."""
@@ -109,14 +109,14 @@ def keep(calibration: Mapping[str, Any]) -> EmulationRate | None:
     with contextlib.suppress(OSError):  # a plan can be made without a stored calibration
         path = _path()
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        aside.write_bytes(msgspec.json.encode(found))
-        aside.replace(path)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        temporary.write_bytes(msgspec.json.encode(found))
+        temporary.replace(path)
     return found
 
 
-def known() -> EmulationRate | None:
-    """Returns the last calibration on this machine. Returns None if there is none."""
+def stored() -> EmulationRate | None:
+    """Returns the stored calibration of this machine. Returns None if there is none."""
     try:
         found = msgspec.json.decode(_path().read_bytes(), type=EmulationRate)
     except (OSError, msgspec.DecodeError):

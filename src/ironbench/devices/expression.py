@@ -8,13 +8,13 @@ import re
 
 from ironbench import _core
 from ironbench.devices.models import for_core, models
-from ironbench.devices.models import normal as normal_form
+from ironbench.devices.models import normalized as normal_form
 from ironbench.errors import InputError
 
 DEEP = 64
 """Queue depth that saturates any device."""
 MOST_DEPTH = 64
-NEXT_TO_NOTHING_S = 2e-6
+NEGLIGIBLE_S = 2e-6
 _COUNT = 2000
 _MIXED_DEPTH = 2
 """Queue depth of a mix of analytical queries: on PostgreSQL 18 with two cores, the 22 TPC-H-derived queries had 1.3 to
@@ -22,7 +22,7 @@ _MIXED_DEPTH = 2
 _NAME = re.compile(r"[A-Za-z][\w.-]*")
 
 
-def normal(subject: str, text: str) -> str:
+def normalized(subject: str, text: str) -> str:
     """Returns the expression in normal form. Raises InputError with the position of the mistake and the nearest
     name."""
     try:
@@ -44,7 +44,7 @@ def read_rate(model: str, capacity_bytes: int | None, depth: int) -> float:
 def is_negligible(model: str, capacity_bytes: int) -> bool:
     """Returns whether the modelled read latency is negligible compared with the I/O path of any emulated device. In
     this case, the model has no effect."""
-    return _reads(model, capacity_bytes, 1)[1] < NEXT_TO_NOTHING_S
+    return _reads(model, capacity_bytes, 1)[1] < NEGLIGIBLE_S
 
 
 def mixed_read_rate(model: str, capacity_bytes: int, read_bytes: int) -> float:

@@ -1,4 +1,4 @@
-"""The available device models: the built-in ones and those from the user's files."""
+"""The available device models: built-in models, and models from the user's files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ironbench.catalogue.devices import DeviceModel, device_models, read
 from ironbench.catalogue.typed import text_of
 
 VARIABLE = "IRONBENCH_DEVICES"
-"""Environment variable with the TOML files of the user's models, separated as in PATH."""
+"""Environment variable with the paths of the user's TOML files, separated by colons."""
 
 
 def models(more: Iterable[str] = ()) -> dict[str, DeviceModel]:
-    """Returns all models: built-in models, those in the files of `IRONBENCH_DEVICES`, and those in `more`. The keys are
-    the names of the models. Later definitions replace earlier ones. Raises InputError if a file cannot be read or a
+    """Returns all models by name: built-in models, models in the files of `IRONBENCH_DEVICES`, and models in the files
+    of `more`. Later definitions replace earlier ones. Raises InputError if a file cannot be read or a
     model is incomplete."""
     by_name = dict(device_models())
     for name in [*filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)), *more]:
@@ -36,7 +36,7 @@ def for_core(known: dict[str, DeviceModel]) -> bytes:
     return msgspec.json.encode({name: model.values() for name, model in known.items()})
 
 
-def normal(text: str, more: Iterable[str] = ()) -> str:
+def normalized(text: str, more: Iterable[str] = ()) -> str:
     """Returns a device expression in normal form. Raises InputError with the position of the mistake and the nearest
     name."""
     return _core.normal_device(text, for_core(models(more)))

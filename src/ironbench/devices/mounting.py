@@ -19,7 +19,7 @@ from ironbench import units
 from ironbench.devices import arrange, emulation_rate, expression
 from ironbench.devices.device_process import IMAGES, STOPPED_PATIENCE_S, DeviceOrder
 from ironbench.devices.models import for_core, models
-from ironbench.devices.recording import TraceWindow, finish, on_its_clock, raw
+from ironbench.devices.recording import TraceWindow, finish, raw, trace_window
 from ironbench.errors import FailureError, InputError
 from ironbench.host import data_dirs, loop_mounts, processes, register, space
 from ironbench.host.child import Child
@@ -73,7 +73,7 @@ class Mounted:
             self._forget_trace()
             raise
         self.calibration: dict[str, Any] = answer["ready"]["calibration"]
-        self.rate = emulation_rate.keep(self.calibration)
+        self.rate = emulation_rate.store(self.calibration)
         try:
             self._refuse_too_fast(self.calibration["reads_per_s"])
         except InputError:
@@ -92,7 +92,7 @@ class Mounted:
         """Records the time window of a trial, so that the trace can assign I/Os to the trial."""
         if self._trace is not None:
             with contextlib.suppress(OSError, ValueError):  # The device has died, so there will be no trace.
-                self._trials.append(on_its_clock(self._counters, started_unix_s, elapsed_s))
+                self._trials.append(trace_window(self._counters, started_unix_s, elapsed_s))
 
     def counters(self) -> str:
         """Returns the counters of the device's process as JSON (`CountersFile` in

@@ -23,24 +23,24 @@ def raw(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class TraceWindow:
-    """Start and end of a trial in nanoseconds, on the clock of the rows."""
+    """Start and end of a trial on the clock of the trace."""
 
-    began: int
-    ended: int
+    start_ns: int
+    end_ns: int
 
 
-def on_its_clock(counters: Path, started_unix_s: float, elapsed_s: float) -> TraceWindow:
-    """Converts the time window of a trial from time of day to the clock of the trace. `counters`: the device's counters
-    file (`trial/observe/emulation.py`). Raises OSError."""
+def trace_window(counters: Path, started_unix_s: float, elapsed_s: float) -> TraceWindow:
+    """Converts the measured time of a trial from time of day to the clock of the trace. `counters`: the device's
+    counters file (`trial/observe/emulation.py`). Raises OSError."""
     descriptor = os.open(counters, os.O_RDONLY)
     try:
-        # The whole file is read by one call, so that the device's time in it and the time of day belong to the same
+        # The whole file is read by one call, so that the device's clock in it and the time of day are read at the same
         # moment.
         text, now_s = os.read(descriptor, 1 << 20), time.time()
     finally:
         os.close(descriptor)
-    began = int(json.loads(text)["now_ns"] - round((now_s - started_unix_s) * 1e9))
-    return TraceWindow(began, began + round(elapsed_s * 1e9))
+    start_ns = int(json.loads(text)["now_ns"] - round((now_s - started_unix_s) * 1e9))
+    return TraceWindow(start_ns, start_ns + round(elapsed_s * 1e9))
 
 
 def finish(path: Path, device: Device, trials: Sequence[TraceWindow] = ()) -> int:
@@ -60,7 +60,7 @@ def finish(path: Path, device: Device, trials: Sequence[TraceWindow] = ()) -> in
         names = np.array([one.role for one in device.partitions], dtype=object)
         trial = np.zeros(len(rows), "u2")
         for number, one in enumerate(trials, 1):
-            trial[(rows["time"] >= one.began) & (rows["time"] < one.ended)] = number
+            trial[(rows["time"] >= one.start_ns) & (rows["time"] < one.end_ns)] = number
         recorded = trace.Trace(
             rows["time"].copy(),
             rows["op"][:, 0].copy(),

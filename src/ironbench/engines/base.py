@@ -215,11 +215,11 @@ class Engine(ABC):
     function. The first expression that matches any function of a stack determines the activity of the stack. Stacks
     with the activity `model.profile.WAITING_FOR_WORK` are not part of a transaction."""
     profile_waits: Mapping[str, str] = MappingProxyType({})
-    """Maps activities of `profile_groups` to wait classes (`model.observer.PARTS`). A thread that waits for an event
-    during this activity waits in this class."""
+    """Maps activities of `profile_groups` to wait classes (`model.observer.WAIT_CLASSES`). A thread that waits for an
+    event during this activity waits in this class."""
 
     def wait_class(self, event: str) -> str:
-        """Returns the wait class (`model.observer.PARTS`) of a wait event in records."""
+        """Returns the wait class (`model.observer.WAIT_CLASSES`) of a wait event in records."""
         return OTHER
 
     @property

@@ -23,7 +23,7 @@ class CleanupResult:
 
     ended: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is dead and whose processes were stopped."""
-    stubborn: tuple[register.RegisterEntry, ...] = ()
+    not_stopped: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is dead and whose processes could not be stopped."""
     living: tuple[register.RegisterEntry, ...] = ()
     """Entries whose owner is alive. The processes of these entries are not touched."""
@@ -52,7 +52,7 @@ def cleanup(remove_data: bool, environ: Mapping[str, str] = os.environ) -> Clean
     left = tuple(str(path) for path in (*data, *copies) if path not in removed)
     return CleanupResult(
         ended=tuple(ended),
-        stubborn=tuple(entry for entry in orphans if entry not in ended),
+        not_stopped=tuple(entry for entry in orphans if entry not in ended),
         living=tuple(entry for entry in entries if entry not in orphans),
         removed=tuple(map(str, (*in_memory, *removed))),
         kept=() if remove_data else left,
@@ -103,7 +103,11 @@ def lines_of(cleaned: CleanupResult, unfinished: Sequence[str] = ()) -> list[str
     """Returns a line for each thing that was stopped, removed or kept. `unfinished`: incomplete records and exports
     that were removed."""
     lines = []
-    for word, entries in (("ended", cleaned.ended), ("cannot be killed", cleaned.stubborn), ("in use", cleaned.living)):
+    for word, entries in (
+        ("ended", cleaned.ended),
+        ("cannot be killed", cleaned.not_stopped),
+        ("in use", cleaned.living),
+    ):
         for entry in entries:
             server = "no process" if entry.server is None else f"process {entry.server.pid}"
             server += f", started by ironbench process {entry.owner.pid}"

@@ -28,11 +28,11 @@ class SampledWaits(ABC):
     """Name of the source that reads the scheduler counters of the backends (proc_pid_schedstat)."""
 
     @abstractmethod
-    def part_of(self, event: str) -> str:
+    def wait_class(self, event: str) -> str:
         """Returns the wait class of an event."""
 
     def waits(self, samples: Samples, window_s: float) -> Waits:
-        return Waits(self.sampled(samples, window_s), self.counted(samples, window_s), self.part_of)
+        return Waits(self.sampled(samples, window_s), self.counted(samples, window_s), self.wait_class)
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         inside = self.sampled(samples, window_s)

@@ -12,6 +12,8 @@ from ironbench.ranges import DAY_S, MOST_BYTES, YEAR_S, Range
 
 USUAL_DURATION_S = 30.0
 """Duration of a trial in seconds if neither the user nor the workload sets one."""
+USUAL_WARMUP_S = 5.0
+"""Warm-up in seconds if neither the user nor the workload sets one."""
 
 Time = str | int | float
 Size = str | int
@@ -301,7 +303,7 @@ class LoadSection(FieldSection):
             "Length of the warm-up, that is, of the load before the measured time; `auto`: a pilot trial determines "
             "the length.",
             Range(0.0, YEAR_S, "s", example="5s"),
-            usual="5s, or the workload's own default",
+            usual=f"{USUAL_WARMUP_S:g}s, or the workload's own default",
             texts="^auto$",
             instead="or `auto`",
         ),

@@ -148,7 +148,7 @@ class RestoredDataBench:
         plan, storage = self.plan, self.storage
         setup = Setup(due.trial.cell, plan.system, plan.choice)
         storage.set_model_timing(on=False)
-        conditions = restore.brought_back(setup, self.source, self.databases)
+        conditions = restore.restore_data(setup, self.source, self.databases)
         with engines.running(self.databases.system(setup), self.secrets, most_connections(plan)) as session:
             self._begin(session, conditions)
             storage.set_model_timing(on=True)

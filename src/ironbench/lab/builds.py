@@ -10,15 +10,15 @@ from ironbench.words import listed
 
 
 def differing(systems: Mapping[str, System]) -> str:
-    """Compares the builds' optional features with those of the baseline's build, and describes the differences. Returns
-    "" if none is known. `systems`: systems by name, starting with the baseline. Example of the result: `15.18 is built
-    with TLS and ICU, 18.4 is not`.
+    """Compares each build's optional features with the features of the baseline's build, and describes the differences.
+    Returns "" if no difference is known. `systems`: systems by name, starting with the baseline. Example of the result:
+    `15.18 is built with TLS and ICU, but 18.4 is not`.
     """
     if not systems:
         return ""
     (baseline, first), *others = systems.items()
     before = engines.get(first.engine).build_features(first) or {}
-    parts: dict[tuple[bool, tuple[str, ...]], str] = {}  # systems with the same difference share one text
+    parts: dict[tuple[bool, tuple[str, ...]], str] = {}  # one text for all systems with the same difference
     for name, other in others:
         after = (engines.get(other.engine).build_features(other) or {}) if other.engine == first.engine else {}
         differ = [feature for feature, built in before.items() if after.get(feature, built) != built]

@@ -83,11 +83,11 @@ def _stages(lab: Lab, found: Screen, comparisons: int, block_s: float) -> tuple[
     )
     seen = min(abs(math.log(one.ratio)) - one.error for one in found.matter)
     detect, target = size.detector(comparisons), math.expm1(max(seen, 1e-6))
-    count = budget.needed(trial_s, target, None, spread, detect) if spread.share else planned.FIRST_LOOK
+    count = budget.needed(trial_s, target, None, spread, detect) if spread.share else planned.FIRST_ANALYSIS
     most = planned.MOST_CONFIRMING
     if lab.method.budget_s is not None:
         most = min(most, int((lab.method.budget_s - lab.estimate_s) / block_s))
-    chosen = max(planned.FIRST_LOOK, min(count or most, most))
+    chosen = max(planned.FIRST_ANALYSIS, min(count or most, most))
     stages, first = budget.staged(chosen, None), len(lab.method.stages) + 1
     return tuple(Stage(first + place, stage.blocks, added=place == 0) for place, stage in enumerate(stages))
 

@@ -22,16 +22,16 @@ from ironbench.trial.load.source import DataSource
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
-    """State of the data in a directory after a trial that ended normally."""
+class _DataState:
+    """State of the data in a directory. Describes what a trial may have changed since the data were restored."""
 
     block: int
     source: DataSource
     layout: Layout
     read_only: bool
-    """Whether nothing was written since the data were restored."""
-    lasting: bool
-    """Whether a trial has permanently changed the data since they were restored."""
+    """Whether no trial has written since the data were restored."""
+    changed: bool
+    """Whether a trial has permanently changed the data (`restore.lasting`) since they were restored."""
     reused: bool = False
     """Whether the current trial uses the data that the previous trial left behind."""
     identity: tuple[int, int] | None = None
@@ -47,17 +47,18 @@ class LabData:
         FailureError."""
         self._method = lab.method
         self._sources: dict[str, DataSource] = {}
-        self._left: dict[str, _Left] = {}
-        self._begun: dict[str, _Left] = {}
-        """State of the data when the current trial started."""
+        self._states: dict[str, _DataState] = {}
+        """State of the data after the last trial that ended normally."""
+        self._current: dict[str, _DataState] = {}
+        """State of the data at the start of the current trial."""
         self._databases = TrialDatabases()
-        self._understood = {""}
+        self._executed_checks = {""}
         """SQL checks of the user's data that the engine has executed without an error."""
         known: dict[tuple[str, ...], DataSource] = {}
         for setup in lab.setups:
             if setup.skipped:
                 continue
-            key = content_of(setup)
+            key = data_key(setup)
             if key not in known:
                 copiers = pool.copiers(_most_workers(lab))
                 known[key] = snapshot.source_ready(setup, secrets.get(setup.cell.name, Secrets()), printer, copiers)
@@ -71,17 +72,21 @@ class LabData:
         """Restores a configuration's data for the next trial, if the lab requires it. Raises InputError if there is not
         enough space, and FailureError."""
         source = self._sources[setup.origin]
-        place, layout = place_of(setup), setup.system.layout
-        left = self._left.pop(place, None)
+        location, layout = data_location(setup), setup.system.layout
+        state = self._states.pop(location, None)
         frequency = restore.restore_frequency(setup, source, self._method.restore)
-        same = left is not None and (left.source, left.layout, left.identity) == (source, layout, _identity(place))
-        if left is not None and same and self._enough(frequency, left, block):
+        same = state is not None and (state.source, state.layout, state.identity) == (
+            source,
+            layout,
+            _identity(location),
+        )
+        if state is not None and same and self._may_reuse(frequency, state, block):
             conditions = {"data": "as left by the previous trial", "restored": f"once for this {frequency}"}
-            left = replace(left, reused=True)
+            state = replace(state, reused=True)
         else:
-            conditions = restore.brought_back(setup, source, self._databases)
-            left = _Left(block, source, layout, read_only=True, lasting=False)
-        self._begun[place] = left
+            conditions = restore.restore_data(setup, source, self._databases)
+            state = _DataState(block, source, layout, read_only=True, changed=False)
+        self._current[location] = state
         return TrialNotes(conditions, restore.warnings(setup, source))
 
     def system(self, setup: Setup) -> System:
@@ -92,34 +97,34 @@ class LabData:
         """Removes everything that was created only for trials. Raises FailureError."""
         self._databases.close()
 
-    def _enough(self, frequency: str, left: _Left, block: int) -> bool:
+    def _may_reuse(self, frequency: str, state: _DataState, block: int) -> bool:
         if frequency == "lab":
-            return left.read_only
-        return frequency == "block" and left.block == block and (self._method.restore == "block" or not left.lasting)
+            return state.read_only
+        return frequency == "block" and state.block == block and (self._method.restore == "block" or not state.changed)
 
     def settled(self, setup: Setup, session: Session, restored: TrialNotes) -> TrialNotes:
         """Removes dead tuples if the trial uses the previous trial's data. Returns `restored` with notes about this."""
         protect_directory(setup.system.layout)
         data = setup.choice.data
-        if data is not None and data.check not in self._understood:
+        if data is not None and data.check not in self._executed_checks:
             own.require_check(session, data)
-            self._understood.add(data.check)
+            self._executed_checks.add(data.check)
         dataset = workloads.get(setup.choice.workload).dataset(session.engine, setup.choice.options)
-        if dataset is None or not self._begun[place_of(setup)].reused:
+        if dataset is None or not self._current[data_location(setup)].reused:
             return restored
         return restored.merge(restore.without_dead_tuples(session, dataset))
 
     def kept(self, setup: Setup, block: int) -> None:
         """Must be called after a trial that ended normally. If the lab allows it, the next trial may use this trial's
         data."""
-        begun = self._begun[place_of(setup)]
+        before = self._current[data_location(setup)]
         writes = workloads.get(setup.choice.workload).writes(setup.choice.options)
-        self._left[place_of(setup)] = replace(
-            begun,
+        self._states[data_location(setup)] = replace(
+            before,
             block=block,
-            read_only=begun.read_only and not writes,
-            lasting=begun.lasting or restore.lasting(setup),
-            identity=_identity(place_of(setup)),
+            read_only=before.read_only and not writes,
+            changed=before.changed or restore.lasting(setup),
+            identity=_identity(data_location(setup)),
         )
 
 
@@ -129,13 +134,12 @@ def _most_workers(lab: Lab) -> Load:
     return max((setup.cell.load for setup in lab.measurable), key=lambda load: load.workers)
 
 
-def place_of(setup: Setup) -> str:
-    """Returns a key for the place where the data are stored: the DSN of a database on an existing server, or a
-    directory."""
-    return _at_its_database(setup).system.dsn or setup.system.layout.data or ""
+def data_location(setup: Setup) -> str:
+    """Returns where the data are stored: the DSN of a database on an existing server, or a directory."""
+    return _without_session_settings(setup).system.dsn or setup.system.layout.data or ""
 
 
-def _at_its_database(setup: Setup) -> Setup:
+def _without_session_settings(setup: Setup) -> Setup:
     """Returns the setup with a DSN that has no session settings. Configurations that differ only in session settings
     then have the same DSN, and share their data."""
     if setup.system.dsn is None:
@@ -144,11 +148,11 @@ def _at_its_database(setup: Setup) -> Setup:
     return replace(setup, system=replace(setup.system, dsn=dsn))
 
 
-def _identity(place: str) -> tuple[int, int] | None:
-    """Returns the device and inode numbers of a directory. Returns None if the place is not a directory of this
-    machine."""
+def _identity(location: str) -> tuple[int, int] | None:
+    """Returns the device and inode numbers of a directory. Returns None if the location is not a
+    directory of this machine."""
     try:
-        found = Path(place).stat()
+        found = Path(location).stat()
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -160,11 +164,11 @@ def protect_directory(layout: Layout) -> None:
         data_dirs.use(Path(layout.data))
 
 
-def content_of(setup: Setup) -> tuple[str, ...]:
+def data_key(setup: Setup) -> tuple[str, ...]:
     """Returns a key that identifies the initial data of a configuration. Configurations with the same key can use the
     same copy of the data. Data on a server that ironbench did not start cannot be copied.
     """
-    setup = _at_its_database(setup)
+    setup = _without_session_settings(setup)
     engine = engines.get(setup.system.engine)
     data = setup.choice.data
     key = workloads.get(setup.choice.workload).content_key(engine.name, setup.choice.options)

@@ -58,7 +58,7 @@ def script_warnings(lab: Lab) -> list[str]:
     for setup in lab.measurable:
         engine = setup.system.engine
         protocol = engines.get(engine).protocol(setup.cell.load.protocol)
-        found += workloads.get(setup.choice.workload).cautions(engine, setup.choice, protocol)
+        found += workloads.get(setup.choice.workload).warnings(engine, setup.choice, protocol)
         found += wording.texts(losses(setup.system))
     return list(dict.fromkeys(found))
 

@@ -233,7 +233,7 @@ def _require_label(text: str) -> None:
 def _place(role: str, text: str) -> str:
     """Normalises a device expression, so that roles with equal expressions share a device. Returns a directory
     unchanged."""
-    return expression.normal(written(f"layout.{role}"), text) if arrange.is_expression(text) else text
+    return expression.normalized(written(f"layout.{role}"), text) if arrange.is_expression(text) else text
 
 
 def _devices(asked: RunFile, layout: LayoutSection) -> dict[str, str | DeviceSection]:

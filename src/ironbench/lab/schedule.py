@@ -256,18 +256,18 @@ def stage_ends_lab(lab: Lab, records: Sequence[Record], stage: int) -> bool:
     The lab ends if no further interim analysis is planned, or if every comparison has a verdict and every claim is
     decided. If later stages do not measure a configuration, comparisons and claims about it are ignored.
     """
-    look = interim.analysis_after(lab.method, stage)
-    if look.number == look.looks:
+    analysis = interim.analysis_after(lab.method, stage)
+    if analysis.number == analysis.analyses:
         return True
     found = findings.findings(records, lab, stage, others=())
     later = {trial.cell.name for trial in lab.trials if trial.stage > stage}
     able = [one for one in found if later.issuperset((one.cell, one.baseline))]
-    own = [record for record in records if look.first_stage <= record.stage <= look.last_stage]
+    own = [record for record in records if analysis.first_stage <= record.stage <= analysis.last_stage]
     awaited = any(
         one.verdict is claims.ClaimVerdict.UNDECIDED and later.issuperset(one.claim.cells)
-        for one in claims.judged(lab, found, own, look.level_alone)
+        for one in claims.judged(lab, found, own, analysis.level_alone)
     )
-    return interim.should_stop(able, look.number, look.looks) and not awaited
+    return interim.should_stop(able, analysis.number, analysis.analyses) and not awaited
 
 
 def add_round(directory: LabDirectory, blocks: int) -> None:

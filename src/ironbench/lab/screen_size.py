@@ -62,7 +62,7 @@ def confirming(costs: LabTimes, trial_s: float, factors: int = EXPECTED) -> Conf
     """Estimates a confirmation that compares the baseline with each factor separately and with all factors together."""
     cells = factors + (2 if factors > 1 else 1)
     block_s = cells * costs.block_s(trial_s) / len(costs.around_s)
-    return Confirming(factors, cells, screen.FIRST_LOOK * block_s, screen.MOST_CONFIRMING * block_s)
+    return Confirming(factors, cells, screen.FIRST_ANALYSIS * block_s, screen.MOST_CONFIRMING * block_s)
 
 
 def sized(

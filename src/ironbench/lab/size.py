@@ -70,7 +70,7 @@ def detector(comparisons: int) -> budget.Detect:
 
 
 def resolution(
-    setups: Sequence[Setup], stages: tuple[Stage, ...], spread: PairVariation, comparisons: int, looks: int | None
+    setups: Sequence[Setup], stages: tuple[Stage, ...], spread: PairVariation, comparisons: int, analyses: int | None
 ) -> Resolution:
     detect = detector(comparisons)
     trial_s = min(
@@ -78,7 +78,7 @@ def resolution(
     )
     found = detect(spread, trial_s, stages) if sum(stage.blocks for stage in stages) >= blocks.FIRST else None
     target = budget.next_target(found if found is not None else 0.2)
-    return Resolution(found, target, budget.needed(trial_s, target, looks, spread, detect), trial_s, spread)
+    return Resolution(found, target, budget.needed(trial_s, target, analyses, spread, detect), trial_s, spread)
 
 
 def of_blocks(setups: Sequence[Setup], count: int) -> Resolution:
@@ -167,7 +167,7 @@ def sized(
         estimate_s=costs.lab_s(0.0, sized.method.blocks),
         estimate_bytes=estimate.space_bytes(slice_plan.placed(sized), contents, len(trials)),
     )
-    found = resolution(final.setups, final.method.stages, spread, count, declared.looks)
+    found = resolution(final.setups, final.method.stages, spread, count, declared.analyses)
     crowded_out = bool(draft.rated) and not final.rated
     return Planned(final, secrets, costs, found, crowded_out)
 
@@ -205,7 +205,7 @@ def _within(
         costs,
         lengths,
         budget_s,
-        declared.looks,
+        declared.analyses,
         spread,
         detect,
         declared.file,

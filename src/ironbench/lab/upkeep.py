@@ -289,7 +289,7 @@ def run_pending_cleanups(say: Callable[[str], None], began: str = "", forget: bo
     failed. `began`: if given, only cleanups of this experiment are run. `forget`: whether a cleanup that fails again is
     forgotten. The user must then undo the change by hand.
     """
-    stubborn = []
+    failed = []
     for pending in pending_cleanups.orphans(began):
         pending_cleanups.end_prepare(pending)
         if words := asked(pending.cleanup):
@@ -306,8 +306,8 @@ def run_pending_cleanups(say: Callable[[str], None], began: str = "", forget: bo
                 pending_cleanups.forget(pending)
             else:
                 say(f"  hint: {FORGET}")
-                stubborn.append(pending)
+                failed.append(pending)
         else:
             say(f"reverted: {pending.of}: {shortened(pending.cleanup)} (of ironbench process {pending.owner.pid})")
             pending_cleanups.forget(pending)
-    return stubborn
+    return failed

@@ -1,9 +1,16 @@
-"""Limits by which a trial is judged (docs/reference/statuses.md). The limits for failed transactions are in
-`model.record`."""
+"""Limits by which a trial is judged (`records.judge`), with the codes of the warnings (docs/reference/statuses.md)."""
+
+FAILED_SUSPECT = 0.001
+"""Maximum fraction of transactions that may fail. If more fail, the trial is flagged (`transactions-failed`,
+`failed-outside-window`). The fraction is computed over all transactions and for each script."""
+FAILED_VOIDED = 0.05
+"""If a larger fraction of transactions failed, the trial is invalid."""
+FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 
 CLIENT_SATURATED = 0.90
-"""Maximum CPU utilisation of a client thread, as a fraction of its time. If a thread exceeds it, the client and not the
-server may be the bottleneck (`client-saturated`)."""
+"""Maximum CPU utilisation of a thread of the client or of the latency relay, as a fraction of its time. If a thread
+exceeds it, the client or the relay, and not the server, may be the bottleneck (`client-saturated`,
+`relay-saturated`)."""
 RATE_KEPT = 0.98
 """Minimum fraction of the scheduled transactions that must complete (`rate-not-kept`).
 
@@ -34,6 +41,9 @@ limit is higher, because kernel threads also work for the database."""
 FAITHFUL_LOAD = 0.5
 """Emulation is reliable up to this fraction of the maximum I/O rate that it reached on an idle CPU (`emulation-limit`).
 During a trial, the database also needs the CPU, so emulation may not reach its maximum."""
+FAITHFUL_LATENESS = 0.05
+"""Maximum delay of emulated I/Os compared with the device model, as a fraction of their I/O time
+(`emulation-limit`)."""
 PROFILE_LOST = 0.01
 """Maximum fraction of samples that may be lost. A profile that lost more is not complete (`profile-lost`)."""
 PROFILE_UNRESOLVED = 0.20

@@ -35,8 +35,8 @@ class Waits:
     `IDLE` or `WORKING`."""
     on_cores: OnCores | None
     """Time that the backends spent on cores and waiting for a core, or None if the processes are not visible."""
-    part_of: Callable[[str], str]
-    """A function that returns the wait class (`PARTS`) of a wait event."""
+    wait_class: Callable[[str], str]
+    """A function that returns the wait class (`WAIT_CLASSES`) of a wait event."""
 
 
 CPU = "CPU"  # CPU time of the engine
@@ -50,7 +50,7 @@ INTERNAL_LOCKS = "internal locks"  # waiting for LWLocks or latches
 CLIENT = "client"  # the client, the network, and think time
 OTHER = "other"  # other known waits, and time that is not accounted for
 
-PARTS = (CPU, RUN_QUEUE, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP, LOCKS, INTERNAL_LOCKS, CLIENT, OTHER)
+WAIT_CLASSES = (CPU, RUN_QUEUE, DATA_READ, DATA_WRITE, LOG_FLUSH, TEMP, LOCKS, INTERNAL_LOCKS, CLIENT, OTHER)
 SERVER_CPU = "server-cpu"
 """Name of the limiting resource if the limit is CPU time of the server, which includes waiting for a core."""
 OTHER_PROGRAMS = "other-programs"

@@ -40,11 +40,6 @@ CAUSES_SINCE = 5
 """The first schema in which causes are notes. In older records, causes are sentences."""
 
 
-FAILED_SUSPECT = 0.001
-FAILED_VOIDED = 0.05
-"""If a larger fraction of transactions failed, the trial is flagged (first limit) or invalid (second limit). The
-fraction is computed over all transactions and for each script."""
-FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
 RATE_NOT_KEPT = "rate-not-kept"
 """Code of the warning that an open-loop trial did not sustain its target rate."""
 CAN_LOSE_DATA = "can-lose-data"

@@ -61,14 +61,14 @@ FIRST = 6
 """Number of blocks before the first interim analysis. Fewer blocks give no verdict."""
 
 
-def stages(blocks: int, looks: int) -> tuple[Stage, ...]:
-    """Splits `blocks` into `looks` stages of similar size. The first stage has at least six blocks. Returns a single
+def stages(blocks: int, analyses: int) -> tuple[Stage, ...]:
+    """Splits `blocks` into `analyses` stages of similar size. The first stage has at least six blocks. Returns a single
     stage if there are too few blocks for this."""
-    if looks <= 1 or blocks < FIRST + looks - 1:
+    if analyses <= 1 or blocks < FIRST + analyses - 1:
         return (Stage(1, blocks),)
-    first = max(FIRST, -(-blocks // looks))
-    rest, more = divmod(blocks - first, looks - 1)
-    later = [rest + (number < more) for number in range(looks - 1)]
+    first = max(FIRST, -(-blocks // analyses))
+    rest, more = divmod(blocks - first, analyses - 1)
+    later = [rest + (number < more) for number in range(analyses - 1)]
     return tuple(Stage(number, count) for number, count in enumerate((first, *later), 1) if count)
 
 

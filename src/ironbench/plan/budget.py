@@ -32,7 +32,7 @@ transactions have too much weight."""
 CHECKPOINTS = 2.5
 """A trial must last at least this many checkpoint intervals, so that it contains two complete checkpoints."""
 MOST_BLOCKS = 500
-MOST_LOOKS = 3
+MOST_ANALYSES = 3
 _SHRINKING = 0.5
 
 
@@ -146,7 +146,7 @@ def sized(
     cells: LabTimes,
     lengths: Sequence[float],
     budget_s: float,
-    looks: int | None,
+    analyses: int | None,
     spread: PairVariation,
     detect: Detect,
     file: str,
@@ -168,7 +168,7 @@ def sized(
         for trial_s in lengths
         for some in _choices(cells, plain, trial_s, budget_s)
         if (count := _affordable(some, trial_s, budget_s)) >= blocks.FIRST
-        for stages in [staged(count, looks)]
+        for stages in [staged(count, analyses)]
     ]
     if not found:
         least = plain.lab_s(min(lengths), blocks.FIRST)
@@ -241,10 +241,10 @@ def spoken_up(seconds: float) -> float:
     return step * math.ceil(round(seconds / step, 6))
 
 
-def staged(count: int, looks: int | None) -> tuple[Stage, ...]:
-    """Divides blocks into `looks` stages. By default, there is one stage for every six blocks, but at most three. An
+def staged(count: int, analyses: int | None) -> tuple[Stage, ...]:
+    """Divides blocks into `analyses` stages. By default, there is one stage for every six blocks, but at most three. An
     interim analysis follows each stage, so that a clear difference ends the lab early."""
-    return blocks.stages(count, min(MOST_LOOKS, count // blocks.FIRST) if looks is None else looks)
+    return blocks.stages(count, min(MOST_ANALYSES, count // blocks.FIRST) if analyses is None else analyses)
 
 
 WARMUP = "warm-up"
@@ -315,15 +315,15 @@ def _too_little(
     return InputError(f"--budget {units.span(budget_s)}", cause, ", or ".join(ways))
 
 
-def needed(trial_s: float, target: float, looks: int | None, spread: PairVariation, detect: Detect) -> int | None:
+def needed(trial_s: float, target: float, analyses: int | None, spread: PairVariation, detect: Detect) -> int | None:
     """Returns the smallest number of blocks that can detect `target`. Returns None if more than 500 blocks are
     needed."""
     low, high = blocks.FIRST - 1, MOST_BLOCKS
-    if detect(spread, trial_s, staged(high, looks)) > target:
+    if detect(spread, trial_s, staged(high, analyses)) > target:
         return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if detect(spread, trial_s, staged(middle, looks)) > target else (low, middle)
+        low, high = (middle, high) if detect(spread, trial_s, staged(middle, analyses)) > target else (low, middle)
     return high
 
 

@@ -51,7 +51,7 @@ class DeclaredLab:
         return int.from_bytes(hashlib.sha256(self.source.encode()).digest()[:4], "big") >> 1
 
     @property
-    def looks(self) -> int | None:
+    def analyses(self) -> int | None:
         """Number of interim analyses, or None if the file does not declare stages."""
         stages = self.measure.stages
         return len(stages) if isinstance(stages, list) else stages
@@ -165,9 +165,9 @@ def _validate_answer(declared: DeclaredLab, where: str) -> None:
 
 def _validate_stages(declared: DeclaredLab, section: str) -> None:
     where = f"{section}.stages"
-    measure, looks = declared.measure, declared.looks
+    measure, analyses = declared.measure, declared.analyses
     counts = measure.stages if isinstance(measure.stages, list) else [1]
-    if looks is not None and (looks < 1 or min(counts, default=0) < 1):
+    if analyses is not None and (analyses < 1 or min(counts, default=0) < 1):
         raise InputError(where, "every stage needs at least one block", "write for example stages = [6, 4]")
     if isinstance(measure.stages, list):
         range_of("measure.repeats").require(where, sum(counts))
@@ -175,9 +175,9 @@ def _validate_stages(declared: DeclaredLab, section: str) -> None:
         raise InputError(
             where, f"sum up to {sum(counts)} blocks, but `repeats` is {measure.repeats}", "remove `stages` or `repeats`"
         )
-    if looks is not None and looks > declared.repeats and measure.budget == "":
+    if analyses is not None and analyses > declared.repeats and measure.budget == "":
         raise InputError(
-            where, f"{looks} interim analyses need at least {looks} repeats", "use fewer stages or more repeats"
+            where, f"{analyses} interim analyses need at least {analyses} repeats", "use fewer stages or more repeats"
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ironbench.errors import InputError, nearest, quoted, written
 from ironbench.fields.lab import range_of
-from ironbench.fields.sections import USUAL_DURATION_S, DataSection, LoadSection, Sections, Setting
+from ironbench.fields.sections import USUAL_DURATION_S, USUAL_WARMUP_S, DataSection, LoadSection, Sections, Setting
 from ironbench.model.curve import Curve
 from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice, Layout, Load, System
@@ -19,7 +19,6 @@ from ironbench.plan import curves, rates
 IDEAL = ("log", "data", "temp", "client")
 _MOST_CPUS = 8192
 """Maximum number of CPUs that Linux supports on one machine (CONFIG_NR_CPUS of x86-64, arch/x86/Kconfig)."""
-WARMUP_S = 5.0
 
 
 def system(sections: Sections, label: str, folder: Path | None, cpus: Iterable[int]) -> System:
@@ -59,7 +58,7 @@ def load(
     section: LoadSection,
     seed: int,
     usual_s: float | None = USUAL_DURATION_S,
-    usual_warmup_s: float = WARMUP_S,
+    usual_warmup_s: float = USUAL_WARMUP_S,
     usual_max_tries: int = 1,
     usual_protocol: str = Load().protocol,
     folder: Path | None = None,

@@ -24,7 +24,7 @@ LEAST_FREEDOM = 8
 significant."""
 USUAL_BLOCKS = 3
 MOST_BLOCKS = 10
-FIRST_LOOK = 6
+FIRST_ANALYSIS = 6
 """Minimum number of blocks of the confirmation."""
 MOST_CONFIRMING = 30
 

@@ -15,6 +15,9 @@ from ironbench.model.driven import Driven, driving_cpu_s, scheduled
 from ironbench.model.judging_limits import (
     CLIENT_SATURATED,
     CUT_OFF,
+    FAILED_SUSPECT,
+    FAILED_VOIDED,
+    FAITHFUL_LATENESS,
     FAITHFUL_LOAD,
     LATENCY_LATE_SHARE,
     OUR_SHARE,
@@ -35,8 +38,6 @@ from ironbench.model.record import (
     EMULATED,
     EMULATION_LIMIT,
     ENGINE_DIED,
-    FAILED_SUSPECT,
-    FAILED_VOIDED,
     LATENCY_LATE,
     LOOP_DELAYED,
     RATE_NOT_KEPT,
@@ -56,8 +57,6 @@ from ironbench.workloads import rate_change
 
 if TYPE_CHECKING:
     from ironbench._core import Profile
-
-FAITHFUL_LATENESS = 0.05
 
 
 def warnings(

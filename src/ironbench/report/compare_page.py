@@ -149,8 +149,8 @@ def _findings(a: NamedRecords, b: NamedRecords) -> tuple[Finding, ...]:
     from ironbench.study.findings import compare_cells
 
     directory = LabDirectory(a.store.directory)
-    look = max(1, len(directory.declared()))
-    return compare_cells(directory.lab(), directory.records(), a.cells[0], b.cells[0], look)
+    stage = max(1, len(directory.declared()))
+    return compare_cells(directory.lab(), directory.records(), a.cells[0], b.cells[0], stage)
 
 
 def usable(word: str, records: Sequence[Record]) -> list[Record]:

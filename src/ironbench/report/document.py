@@ -25,7 +25,7 @@ from ironbench.report.cell import (
     spread,
 )
 from ironbench.report.charts.base import Table
-from ironbench.report.charts.effects import LOOKS
+from ironbench.report.charts.effects import STYLES
 from ironbench.report.finding_tables import detectable_cell, interval_cell, ratio_cell
 from ironbench.report.headline import NAMED, of_score
 from ironbench.report.numbers import confidence, failed_note, moment, quantity, unit_of
@@ -181,7 +181,7 @@ def _of_rate(one: Rate, units: str) -> tuple[Content, str, list[tuple[str, Conte
 
 
 def _of_finding(finding: Finding) -> Card:
-    colour, mark = LOOKS[finding.conclusion]
+    colour, mark = STYLES[finding.conclusion]
     facts: tuple[tuple[str, Content], ...] = (
         ("compared", wording.terms.configuration(finding.sides[0])),
         ("baseline", wording.terms.configuration(finding.sides[1])),
@@ -300,8 +300,8 @@ def _confidence_note(study: Study) -> str:
     if not levels:
         return ""
     method, comparisons = study.lab.method if study.lab else None, len(findings)
-    looks = analysis_after(method, method.stages[-1].number).looks if method else 1
-    return report_notes.wider_intervals(levels, _USUAL, looks, comparisons)
+    analyses = analysis_after(method, method.stages[-1].number).analyses if method else 1
+    return report_notes.wider_intervals(levels, _USUAL, analyses, comparisons)
 
 
 def contents(studies: Sequence[Study]) -> Section | None:

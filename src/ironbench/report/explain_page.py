@@ -84,8 +84,8 @@ def _study(compared: NamedComparison) -> Study:
     one, other = compared.sides
     if compared.pairs:
         directory = LabDirectory(one.store.directory)
-        look = max(1, len(directory.declared()))
-        return of_two(directory.lab(), directory.records(), one.cells[0], other.cells[0], compared.store, look)
+        stage = max(1, len(directory.declared()))
+        return of_two(directory.lab(), directory.records(), one.cells[0], other.cells[0], compared.store, stage)
     records = [*compared.found.trials[0], *compared.found.trials[1]]
     return studies(records, compared.store, sentences(records))[0]
 

@@ -165,7 +165,7 @@ def _chart(found: Headroom) -> Chart:
         "axis": {"title": "target rate, per second", "format": ",d"},
     }
     y = {"field": "value", "type": "quantitative", "axis": {**axis, "title": None}, "scale": kind}
-    looks = (base.colour(names), base.shape(names))
+    styles = (base.colour(names), base.shape(names))
     tooltip = [{"field": "system"}, {"field": "rate", "format": ",d"}, {"field": "text", "title": "value"}]
     ring = {
         "data": {"name": "missed"},
@@ -176,9 +176,9 @@ def _chart(found: Headroom) -> Chart:
     keys = [*base.keys(names), Key(f"limit, {quantity(limit, 's')}", "warn", "dash")]
     layers = [
         _line("limit", "y", {**y, "title": None}),
-        joined("means", x, y, looks[0], 0.6),
+        joined("means", x, y, styles[0], 0.6),
         ring,
-        *whiskered("means", x, y, looks, tooltip, stroke="@paper", strokeWidth=1),
+        *whiskered("means", x, y, styles, tooltip, stroke="@paper", strokeWidth=1),
     ]
     if found.today is not None:
         data["today"] = [{"rate": found.today}]

@@ -343,10 +343,10 @@ def _layers(
         layers += base.whiskered("judged", x, y, (colour, shape), tooltip)
     for kind, mark in (("single", {"filled": False}), ("spikes", {"filled": True, "shape": "cross"})):
         if kind in data:
-            looks = {"color": colour} | ({"shape": shape} if kind == "single" else {})
+            styles = {"color": colour} | ({"shape": shape} if kind == "single" else {})
             drawn = {"type": "point", "size": 80, "opacity": 1, "strokeWidth": 1.6, **mark}
             layers.append(
-                {"data": {"name": kind}, "mark": drawn, "encoding": {"x": x, "y": y, **looks, "tooltip": tooltip}}
+                {"data": {"name": kind}, "mark": drawn, "encoding": {"x": x, "y": y, **styles, "tooltip": tooltip}}
             )
     if "flagged" in data:
         sign = {"type": "text", "text": "?", "dy": -14, "color": "@warn", "fontWeight": 700, "fontSize": 13}

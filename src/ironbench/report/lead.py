@@ -418,8 +418,8 @@ def _clients_layers(names: list[str], x: dict[str, Any], scale: dict[str, Any]) 
         }
         for name, tone, dash in (("one", "@ink", [1, 0]), ("clock", "@muted", [5, 4]))
     ]
-    looks = colour, base.shape(names)
-    return [*rules, joined("points", x, y, colour, 0.7), *whiskered("points", x, y, looks, tooltip)]
+    styles = colour, base.shape(names)
+    return [*rules, joined("points", x, y, colour, 0.7), *whiskered("points", x, y, styles, tooltip)]
 
 
 def _clients_table(names: list[str], counts: list[int], by_place: dict[tuple[str, int], MeanRatio]) -> Table:

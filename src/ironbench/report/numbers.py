@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from ironbench import units
 from ironbench.catalogue import base_name, metrics
-from ironbench.model.record import FAILED_LIMITS, Record
+from ironbench.model.judging_limits import FAILED_LIMITS
+from ironbench.model.record import Record
 from ironbench.study.subjects import failed_percent, failed_share
 from ironbench.study.summarise import Summary
 from ironbench.words import THIN, grouped, in_percent, percents

@@ -15,7 +15,8 @@ _NAMES = {
 
 
 def wait_class(part: str) -> str:
-    """Returns the name of a wait class in reports, such as `WAL` for `log flush`. `part`: one of `observer.PARTS`."""
+    """Returns the name of a wait class in reports, such as `WAL` for `log flush`. `part`: one of
+    `observer.WAIT_CLASSES`."""
     return _NAMES.get(part, part)
 
 

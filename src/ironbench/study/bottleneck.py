@@ -30,10 +30,10 @@ from ironbench.model.observer import (
     LOG_FLUSH,
     OTHER,
     OTHER_PROGRAMS,
-    PARTS,
     RUN_QUEUE,
     SERVER_CPU,
     TEMP,
+    WAIT_CLASSES,
 )
 from ironbench.model.record import Record
 from ironbench.records.described import described
@@ -127,7 +127,7 @@ class TimeSpent:
     total_s: float
     """Client seconds per transaction, including think time. In an open loop, this is the service time."""
     parts: tuple[Part, ...]
-    """Parts in the order of `PARTS`, without parts that took no time. Shares sum to 1."""
+    """Parts in the order of `WAIT_CLASSES`, without parts that took no time. Shares sum to 1."""
     limit: LimitingResource
     roots: Mapping[str, float]
     """The backend at the head of a lock chain blocks all other backends of the chain. For each wait event of such a
@@ -159,7 +159,7 @@ def where_time_goes(records: Sequence[Record], blocks: Collection[int] | None = 
         return None
     totals = [total(record) for record in seen]
     total_s = fmean(totals)
-    parts = tuple(part for name in PARTS if (part := _part(name, seen, totals)) is not None)
+    parts = tuple(part for name in WAIT_CLASSES if (part := _part(name, seen, totals)) is not None)
     roots, tables = (_means(seen, name) for name in ("lock_root_share", "lock_table_share"))
     limit = _limit(parts, roots, tables, seen)
     return TimeSpent(

@@ -25,7 +25,7 @@ from ironbench.study.comparability import flagged, not_paired, too_few_workers, 
 from ironbench.study.differences import declared_alike, differing, fact_text, facts_of, flattened, system_facts
 from ironbench.study.factors import named_sides
 from ironbench.study.interim import InterimAnalysis, analysis_after
-from ironbench.study.rate import NEXT_TO_NOTHING, Ratios, is_share, without_ratio
+from ironbench.study.rate import NEGLIGIBLE_SHARE, Ratios, is_share, without_ratio
 from ironbench.study.subjects import counted_in, needs_mark
 from ironbench.study.verdict import Holm, drift_warnings, judged, of_blocks, ratio_change
 
@@ -40,32 +40,32 @@ OF_AN_OPEN_LOOP = ("service_time", "due", "not_started", "unfinished", "longest_
 def findings(
     records: Sequence[Record],
     lab: Lab,
-    look: int,
+    stage: int,
     others: Sequence[str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Computes all findings after stage `look`. The declared comparisons of the lab and its claims come first and have
-    verdicts. Other metrics follow, without verdicts.
+    """Computes all findings after stage number `stage`. The declared comparisons of the lab and its claims come first
+    and have verdicts. Other metrics follow, without verdicts.
 
     `records`: all records of the lab. A block is dropped if either configuration has no comparable trial in it. The
     finding lists dropped blocks. `others`: additional metrics to compare. If it is None, these are all metrics that
     have a better direction and are not about a part, such as a script.
     """
-    place = analysis_after(lab.method, look)
+    place = analysis_after(lab.method, stage)
     seen = by_place(record for record in records if place.first_stage <= record.stage <= place.last_stage)
     left = {(trial.cell.name, trial.block) for trial in missing(lab.trials, records)}
     family = declared(lab)
     compared = partial(_compared, lab, seen, _facts_of_pairs(lab, seen, [one[:2] for one in family]))
-    results = _judged([compared(*one, awaited=_awaited(one[:2], lab, place, left)) for one in family], lab, look)
+    results = _judged([compared(*one, awaited=_awaited(one[:2], lab, place, left)) for one in family], lab, stage)
     for cell, baseline in _measurable_comparisons(lab):
         for metric in others if others is not None else _directed(cell, baseline, seen):
             if (cell, baseline, metric) not in family and (one := compared(cell, baseline, metric)).ratios:
-                results.append(judged(one, lab.method, look))
+                results.append(judged(one, lab.method, stage))
     # Response times at percentages of the baseline's peak throughput also have no verdicts, so Holm's correction does
     # not count them.
     for cell, baseline in lab.rated_comparisons if others is None else ():
         for metric in PERCENTILES:
             if (one := compared(cell, baseline, metric)).ratios:
-                results.append(judged(one, method_of(lab, cell), look))
+                results.append(judged(one, method_of(lab, cell), stage))
     order = {pair: place for place, pair in enumerate(lab.comparisons)}
     return tuple(sorted(results, key=lambda one: (not one.decides, order.get((one.cell, one.baseline), len(order)))))
 
@@ -123,7 +123,7 @@ def declared(lab: Lab) -> tuple[tuple[str, str, str], ...]:
     return tuple(family)
 
 
-def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int) -> tuple[Finding, ...]:
+def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, stage: int) -> tuple[Finding, ...]:
     """Returns the findings that compare configuration `b` with baseline `a`. The lab may declare the pair in the
     opposite direction. The lab's metric is first. If no comparison or claim of the lab declares the pair, the user
     chose it after seeing the data, so its findings have no verdict.
@@ -138,13 +138,13 @@ def compare_cells(lab: Lab, records: Sequence[Record], a: str, b: str, look: int
         for one, two in itertools.pairwise(claim.cells)
     )
     family = replace(lab, comparisons=turned, claims=claims)
-    results = [one for one in findings(records, family, look) if (one.cell, one.baseline) == pair]
+    results = [one for one in findings(records, family, stage) if (one.cell, one.baseline) == pair]
     if pair not in turned:
         claimed = {one.metric for one in results}
         undeclared = replace(lab, comparisons=(pair,), claims=())
         results += [
             replace(one, decides=False, conclusion=Conclusion.CANNOT_TELL, p=None, advice=None)
-            for one in findings(records, undeclared, look)
+            for one in findings(records, undeclared, stage)
             if one.metric not in claimed
         ]
     return tuple(sorted(results, key=lambda finding: finding.metric != lab.method.metric))
@@ -155,11 +155,11 @@ def _measurable_comparisons(lab: Lab) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in lab.comparisons if not missing & set(pair))
 
 
-def _judged(family: Sequence[Finding], lab: Lab, look: int) -> list[Finding]:
+def _judged(family: Sequence[Finding], lab: Lab, stage: int) -> list[Finding]:
     """Adds the verdicts, with Holm's correction over all comparisons. The correction is separate for tests of a
     difference and tests of equivalence, and divides the alpha that this interim analysis may spend."""
     methods = [method_of(lab, one.cell) for one in family]
-    places = [analysis_after(method, look) for method in methods]
+    places = [analysis_after(method, stage) for method in methods]
     ratios = [[ratio for _, ratio in one.ratios] for one in family]
     results = [
         paired(own, resolution(one.metric)) if len(own) >= LEAST_BLOCKS else None
@@ -171,7 +171,7 @@ def _judged(family: Sequence[Finding], lab: Lab, look: int) -> list[Finding]:
     by_alike = divisors(alike, lambda one, divisor: places[one].level(LEVEL / divisor, 1))
     corrections = map(Holm, by_differ, by_alike, corrected(differ))
     return [
-        judged(one, method, look, holm, ratio_change(own))
+        judged(one, method, stage, holm, ratio_change(own))
         for one, method, own, holm in zip(family, methods, ratios, corrections, strict=True)
     ]
 
@@ -316,7 +316,7 @@ def _directed(cell: str, baseline: str, seen: Attempts) -> list[str]:
 
 
 def _next_to_nothing(share: str, records: Sequence[Record]) -> bool:
-    return max((record.metrics.get(share, 0.0) for record in records), default=0.0) < NEXT_TO_NOTHING
+    return max((record.metrics.get(share, 0.0) for record in records), default=0.0) < NEGLIGIBLE_SHARE
 
 
 def highest_floor(known: Sequence[Noise], metric: str, records: Sequence[Record]) -> Noise | None:

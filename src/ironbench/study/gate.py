@@ -206,21 +206,21 @@ def _over_rounds(finding: Finding, study: Study, margin: float) -> GatedComparis
     found = gated(finding, margin, levels(lab, finding, study.last_stage), study.missing)
     if found.verdict is GateVerdict.SLOWER:
         return found
-    for before, look in zip(study.earlier, ends_of_earlier_rounds(lab.method, study.last_stage), strict=False):
+    for before, stage in zip(study.earlier, ends_of_earlier_rounds(lab.method, study.last_stage), strict=False):
         for one in before.findings:
             asked = _turned_as(one, finding)
             if asked is None:
                 continue
-            then = gated(asked, margin, levels(lab, asked, look))
+            then = gated(asked, margin, levels(lab, asked, stage))
             if then.verdict is GateVerdict.SLOWER:
                 why = note("slower-in-earlier-round", round=before.number, why=then.why)
                 return replace(found, verdict=GateVerdict.SLOWER, why=why, slowdown=then.slowdown)
     return found
 
 
-def levels(lab: Lab, finding: Finding, look: int) -> GateLevels:
-    """Returns the alpha levels for one comparison of a lab after stage `look`."""
-    place = analysis_after(method_of(lab, finding.cell), look)
+def levels(lab: Lab, finding: Finding, stage: int) -> GateLevels:
+    """Returns the alpha levels for one comparison of a lab after stage number `stage`."""
+    place = analysis_after(method_of(lab, finding.cell), stage)
     share = LEVEL / _ROUNDS ** (place.round - 1)
     return GateLevels(place.level(share / max(1, len(declared(lab))), 2), place.level(share, 1))
 

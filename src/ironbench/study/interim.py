@@ -24,7 +24,7 @@ class InterimAnalysis:
 
     number: int
     """1-based number of the analysis within its round."""
-    looks: int
+    analyses: int
     """Number of analyses that were declared for the round."""
     first_stage: int
     last_stage: int
@@ -46,9 +46,9 @@ class InterimAnalysis:
         return self.level(LEVEL, 2)
 
 
-def analysis_after(method: Method, look: int) -> InterimAnalysis:
-    """Returns the analysis after stage number `look`, or after the last stage if there are fewer stages."""
-    stages = [stage for stage in method.stages if stage.number <= look] or list(method.stages[:1])
+def analysis_after(method: Method, last_stage: int) -> InterimAnalysis:
+    """Returns the interim analysis after stage `last_stage`, or after the last stage if there are fewer stages."""
+    stages = [stage for stage in method.stages if stage.number <= last_stage] or list(method.stages[:1])
     begun = [stage.number for stage in stages if stage.added] or [method.stages[0].number]
     first = begun[-1]
     later = [stage.number for stage in method.stages if stage.added and stage.number > first]
@@ -61,16 +61,16 @@ def analysis_after(method: Method, look: int) -> InterimAnalysis:
     return InterimAnalysis(numbers.index(last) + 1, len(planned), first, last, planned, rounds)
 
 
-def ends_of_earlier_rounds(method: Method, look: int) -> tuple[int, ...]:
+def ends_of_earlier_rounds(method: Method, last_stage: int) -> tuple[int, ...]:
     """Returns the last stage of every earlier round, that is, of every round before the one that contains stage
-    `look`."""
-    return tuple(stage.number - 1 for stage in method.stages if stage.added and stage.number <= look)
+    `last_stage`."""
+    return tuple(stage.number - 1 for stage in method.stages if stage.added and stage.number <= last_stage)
 
 
-def should_stop(findings: Sequence[Finding], look: int, looks: int) -> bool:
-    """Returns whether to stop after analysis `look` of `looks`. A lab stops after its last analysis, or when every
-    declared comparison has a verdict."""
-    if look >= looks:
+def should_stop(findings: Sequence[Finding], analysis: int, analyses: int) -> bool:
+    """Returns whether the lab stops after analysis number `analysis` of `analyses`. A lab stops after its last
+    analysis, or when every declared comparison has a verdict."""
+    if analysis >= analyses:
         return True
     declared = [finding for finding in findings if finding.decides]
     return bool(declared) and all(finding.conclusion is not Conclusion.CANNOT_TELL for finding in declared)

@@ -54,13 +54,13 @@ def lab_study(
     archive: Archive,
     noise: Sequence[Noise] = (),
     derived: Mapping[str, str] | None = None,
-    look: int | None = None,
+    stage: int | None = None,
     faults: Sequence[str] = (),
 ) -> Study:
     """Returns the study of a lab.
 
     `lab`: the lab with the stages that have started. `records`: all records of the lab. `noise`: known run-to-run
-    variation of machines. `derived`: for a workload, the statement that must accompany its results. `look`: number of
+    variation of machines. `derived`: for a workload, the statement that must accompany its results. `stage`: number of
     the last stage that has started; None for the last stage with records. `faults`: descriptions of records that could
     not be read.
     """
@@ -69,7 +69,7 @@ def lab_study(
     if screened is not None:
         lab, records = of_confirmation(lab, records)
     settled = settling(records)
-    stage = look or max((record.stage for record in records), default=1)
+    stage = stage or max((record.stage for record in records), default=1)
     results = findings(records, lab, stage)
     # Trials of later stages are not due yet. They run only if the findings after this stage do not end the lab.
     due = [trial for trial in lab.trials if trial.stage <= stage]
@@ -198,7 +198,7 @@ def _explanations(
     return tuple(explained)
 
 
-def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive, look: int) -> Study:
+def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive, stage: int) -> Study:
     """Returns a study of configuration `b` compared with configuration `a` only."""
     return lab_study(
         replace(
@@ -214,7 +214,7 @@ def of_two(lab: Lab, records: Sequence[Record], a: str, b: str, archive: Archive
         ),
         [record for record in records if record.cell.name in (a, b)],
         archive,
-        look=look,
+        stage=stage,
     )
 
 

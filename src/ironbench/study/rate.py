@@ -67,7 +67,7 @@ class Rate:
         return note("rate-outcome", kept=self.kept, trials=len(self.trials), confirmed=self.confirmed)
 
 
-NEXT_TO_NOTHING = 0.01
+NEGLIGIBLE_SHARE = 0.01
 """For smaller fractions, no ratio is shown, because a ratio would reflect only rounding and chance."""
 
 
@@ -89,7 +89,7 @@ def is_share(metric: str) -> bool:
 def without_ratio(metric: str, a: float, b: float) -> bool:
     """Returns whether no ratio of two fractions is shown, because one of them is close to zero. The report shows the
     difference in percentage points instead."""
-    return is_share(metric) and min(a, b) < NEXT_TO_NOTHING
+    return is_share(metric) and min(a, b) < NEGLIGIBLE_SHARE
 
 
 class Ratios:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import Configuration
 from ironbench.model.note import Note, note
-from ironbench.model.observer import PARTS
+from ironbench.model.observer import WAIT_CLASSES
 from ironbench.model.record import Budget, Record
 from ironbench.stats.intervals import LEVEL as LEVEL
 from ironbench.stats.intervals import half_width, half_width_apart
@@ -128,8 +128,8 @@ class Waterfall:
     before_s: float
     after_s: float
     steps: tuple[ShareStep, ...]
-    """Steps in the order of `PARTS`, without parts that are zero on both sides. The sum of the steps is the whole
-    difference."""
+    """Steps in the order of `WAIT_CLASSES`, without parts that are zero on both sides. The sum of the steps is the
+    whole difference."""
     method: Note
 
     @property
@@ -196,7 +196,7 @@ def compared_blocks(comparisons: Sequence[tuple[str, str]], records: Sequence[Re
 def _steps(
     before: TimeSpent, after: TimeSpent, a: _Trials, b: _Trials, in_blocks: bool, few: bool
 ) -> Iterator[ShareStep]:
-    for name in PARTS:
+    for name in WAIT_CLASSES:
         from_s, to_s = (_seconds(spent, name) for spent in (before, after))
         if from_s or to_s:
             # A difference caused by rounding counts as 0.

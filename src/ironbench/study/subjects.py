@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from ironbench.model.described import Described
+from ironbench.model.judging_limits import FAILED_LIMITS
 from ironbench.model.lab import Configuration
 from ironbench.model.purpose import AUXILIARY
 from ironbench.model.record import (
     DUET,
     EMULATED,
-    FAILED_LIMITS,
     Record,
     Status,
     machine_of,

@@ -60,10 +60,10 @@ def of_blocks(
     return Finding(math.nan, 0.0, math.inf, metric, cell, baseline, ratios, **facts)
 
 
-def judged(one: Finding, method: Method, look: int = 1, holm: Holm = ALONE, change: Change | None = None) -> Finding:
+def judged(one: Finding, method: Method, stage: int = 1, holm: Holm = ALONE, change: Change | None = None) -> Finding:
     """Adds the ratio, its confidence interval and the verdict to the finding of some blocks. Raises ValueError if a
     ratio is not positive. `change`: how the logarithm of the ratio changed over the blocks."""
-    place = analysis_after(method, look)
+    place = analysis_after(method, stage)
     if not one.ratios:
         advised = one.advice or (note("least-blocks", least=LEAST_BLOCKS) if one.decides else None)
         return replace(
@@ -120,7 +120,7 @@ def advice(result: PairedRatios, better: str, margin: float, place: InterimAnaly
     if wanted is None or wanted > MOST_ADVISED:
         more_than = MOST_BLOCKS if wanted is None else MOST_ADVISED
         return note("reduce-variation", variation=math.expm1(result.spread), margin=margin, more_than=more_than)
-    if place.number < place.looks and _enough_at_the_end(result, margin, place, share):
+    if place.number < place.analyses and _enough_at_the_end(result, margin, place, share):
         return note("planned-blocks", blocks=place.planned[-1], margin=margin)
     return note("another-round", blocks=wanted, margin=margin)
 
@@ -128,7 +128,7 @@ def advice(result: PairedRatios, better: str, margin: float, place: InterimAnaly
 def _enough_at_the_end(result: PairedRatios, margin: float, place: InterimAnalysis, share: float) -> bool:
     """Returns whether the planned blocks are enough for a verdict at the last analysis, with the alpha that is left for
     it."""
-    last = replace(place, number=place.looks)
+    last = replace(place, number=place.analyses)
     levels = last.level(share, 2), last.level(share, 1)
     wanted = blocks_needed(margin, result.spread, result.blocks, *levels, LEAST_BLOCKS)
     return wanted is not None and wanted <= place.planned[-1]
@@ -185,7 +185,7 @@ def _method(
         "t-interval",
         blocks=result.blocks,
         look=place.number,
-        looks=place.looks,
+        looks=place.analyses,
         round=place.round,
         comparisons=comparisons,
         equivalence_level=tests.level_equal if conclusion is Conclusion.EQUIVALENT else None,

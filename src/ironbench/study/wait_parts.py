@@ -42,7 +42,7 @@ class WaitPart(TimeDifference):
     """Change of a part of a wait class, in seconds per transaction. The parts of each kind add up to the class."""
 
     wait_class: str
-    """One of `model.observer.PARTS`."""
+    """One of `model.observer.WAIT_CLASSES`."""
     kind: str
     """`EVENT` or `FUNCTION`."""
     name: str

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ironbench import engines, ranges
 from ironbench.errors import InputError, nearest, written
-from ironbench.fields.sections import USUAL_DURATION_S
+from ironbench.fields.sections import USUAL_DURATION_S, USUAL_WARMUP_S
 from ironbench.model.described import LEADING
 from ironbench.model.driven import Driven
 from ironbench.model.inside import ScriptCommand
@@ -196,9 +196,9 @@ class Workload(ABC):
     """Whether `before` is called although the workload has no dataset."""
     own_length: bool = False
     """Whether the workload determines the length of a trial. If so, a budget does not change the length."""
-    caution: str = "script-caution"
+    warning_code: str = "script-caution"
     """Code of the note that contains the warnings about scripts."""
-    usual_warmup_s: float = 5.0
+    usual_warmup_s: float = USUAL_WARMUP_S
     """Default warm-up in seconds."""
     usual_max_tries: int = 1
     """Default for the maximum number of tries of a transaction. A transaction is tried again after a serialization
@@ -449,7 +449,7 @@ class Workload(ABC):
         compiled = _core.compile_scripts(scripts, variables, protocol)
         return {name: commands for (name, _, _), commands in zip(scripts, compiled, strict=True)}
 
-    def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
+    def warnings(self, engine: str, choice: Choice, protocol: str) -> list[str]:
         """Returns warnings about probable mistakes in the scripts, as text. Raises InputError as `compile` does."""
         scripts, variables = self._compilable(engine, choice)
         if not scripts:

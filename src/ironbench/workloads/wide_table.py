@@ -72,12 +72,12 @@ class WideTable:
             each = costs.page_bytes // max(1, costs.page_bytes // each)
         return self.rows * (each + key)
 
-    def described(self, rows: int | None = None) -> dict[str, Any]:
+    def core_parameters(self, rows: int | None = None) -> dict[str, Any]:
         """Returns the table's parameters in the form that the core expects."""
         return {"count": self.rows if rows is None else rows, "width": self.width, "keys": self.keys, "seed": 0}
 
     def dataset(self, engine: str, loaded: bool) -> Dataset:
-        """Returns the dataset. `loaded`: whether the table contains all rows. Otherwise, it is empty."""
+        """Returns the dataset. If not `loaded`, the table is empty."""
         count = self.rows if loaded else 0
         identity = f"{engines.get(engine).traits.dialect.identity} " if self.keys == "identity" else ""
         facts = {"rows": str(count), "row": str(self.width + FIXED_BYTES), "keys": self.keys}
@@ -87,7 +87,7 @@ class WideTable:
             key=f"wide version={VERSION} {named}",
             tables=(TABLE,),
             schema=tuple(one.replace(":identity ", identity) for one in sql_files.statements(FOLDER, "schema", engine)),
-            generator={"rows": "wide", **self.described(count)},
+            generator={"rows": "wide", **self.core_parameters(count)},
             keys=(),
             references=(),
             rows=count,
@@ -99,7 +99,7 @@ class WideTable:
         """Checks that the table contains exactly the generated rows. Reads the whole table."""
         from ironbench import _core
 
-        rows, content, keys = _core.wide_sums(msgspec.json.encode(self.described()))
+        rows, content, keys = _core.wide_sums(msgspec.json.encode(self.core_parameters()))
         dialect = engines.get(session.engine).traits.dialect
         row = f"concat(number, ' ', amount, ' ', {dialect.epoch('moment')}, ' ', payload)"
         sums = one_row(session, f"select count(*), sum({dialect.digest(row)}), sum(id & 65535) from {TABLE}")

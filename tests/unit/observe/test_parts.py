@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from ironbench._core import Histogram
-from ironbench.engines.postgres.observers.events import part_of_event
+from ironbench.engines.postgres.observers.events import wait_class_of
 from ironbench.engines.postgres.observers.waits import OBSERVER as WAITS
 from ironbench.host.tree import Tree
 from ironbench.model.curve import Curve
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Sample, Source
-from ironbench.model.observer import PARTS, OnCores, Waits
+from ironbench.model.observer import WAIT_CLASSES, OnCores, Waits
 from ironbench.model.points import SamplePoint
 from ironbench.model.system import Load
 from ironbench.trial.observe import get, observed, paced
@@ -50,8 +50,8 @@ EVENTS = {
 
 
 @pytest.mark.parametrize(("event", "part"), EVENTS.items())
-def test_every_event_has_its_part(event: str, part: str) -> None:
-    assert part_of_event(event) == part
+def test_every_event_has_its_wait_class(event: str, part: str) -> None:
+    assert wait_class_of(event) == part
 
 
 def test_the_kernels_counts_split_what_has_no_wait() -> None:
@@ -76,16 +76,16 @@ def test_more_counted_than_there_is_stays_within_the_whole() -> None:
 
 def test_shares_are_all_of_the_time() -> None:
     found = [SamplePoint(n * 0.05, {"CPU": n % 3, "IO.WalSync": 2.0, "idle": 3.0}) for n in range(100)]
-    metrics = shares(Waits(found, OnCores(0.5, 0.1), part_of_event), None)
+    metrics = shares(Waits(found, OnCores(0.5, 0.1), wait_class_of), None)
     parts = [value for name, value in metrics.items() if name.startswith("time_share")]
     assert sum(parts) == pytest.approx(1.0)
-    assert {name.partition("part=")[2].rstrip("}") for name in metrics} <= set(PARTS)
+    assert {name.partition("part=")[2].rstrip("}") for name in metrics} <= set(WAIT_CLASSES)
     assert "time_samples{part=CPU}" not in metrics, "counted, not sampled"
 
 
 def test_clients_that_wait_for_work_to_arrive_are_not_in_a_transaction() -> None:
     found = [SamplePoint(n * 0.05, {"CPU": 1.0, "idle": 7.0}) for n in range(100)]
-    metrics = shares(Waits(found, None, part_of_event), busy=2.0)
+    metrics = shares(Waits(found, None, wait_class_of), busy=2.0)
     assert metrics["time_share{part=CPU}"] == pytest.approx(0.5)
     assert metrics["time_share{part=client}"] == pytest.approx(0.5)
 
@@ -94,11 +94,11 @@ def test_independent_samples_count_nearly_whole_and_repeated_ones_once() -> None
     dice = random.Random(1)
     coins = [float(dice.random() < 0.5) for _ in range(1200)]
     alone = effective(
-        [SamplePoint(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(coins)], "log flush", part_of_event
+        [SamplePoint(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(coins)], "log flush", wait_class_of
     )
     again = [coin for coin in coins[:120] for _ in range(10)]
     tenfold = effective(
-        [SamplePoint(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(again)], "log flush", part_of_event
+        [SamplePoint(n, {"IO.WalSync": c, "CPU": 1 - c}) for n, c in enumerate(again)], "log flush", wait_class_of
     )
     assert 500 < alone <= 1200
     assert 50 < tenfold < 300
@@ -106,7 +106,7 @@ def test_independent_samples_count_nearly_whole_and_repeated_ones_once() -> None
 
 def test_a_few_samples_are_no_more_than_their_instants() -> None:
     found = [SamplePoint(n, {"IO.WalSync": 4.0, "CPU": 4.0}) for n in range(10)]
-    assert effective(found, "log flush", part_of_event) == 10
+    assert effective(found, "log flush", wait_class_of) == 10
 
 
 def test_processes_that_were_seen_are_counted_and_strangers_are_not() -> None:

@@ -48,7 +48,7 @@ def test_a_trial_is_seen_while_it_runs_and_nothing_is_left_of_it(tmp_path: Path)
     live.begin(TRIAL, "trial 2 of 20, 10 min left: log=disk, block 2")
     state = read(file)
     assert state is not None and (state.phase, state.cell, state.block) == (PREPARING, "log=disk", 1)
-    live.look(Progress())  # type: ignore[arg-type]
+    live.update(Progress())  # type: ignore[arg-type]
     state = read(file)
     assert state is not None and state.phase == "run" and state.failed == 3
     assert state.seconds == ((1.0, 400, 1, 0.002, 0.001), (1.0, 0, 2, None, None))
@@ -59,7 +59,7 @@ def test_a_trial_is_seen_while_it_runs_and_nothing_is_left_of_it(tmp_path: Path)
 def test_a_block_by_slices_is_seen_as_a_whole_and_not_as_the_trial_before_it(tmp_path: Path) -> None:
     live, file = LiveFile(tmp_path, "series"), place(tmp_path, "series")
     live.begin(TRIAL, "trial 1 of 20")
-    live.look(Progress())  # type: ignore[arg-type]
+    live.update(Progress())  # type: ignore[arg-type]
     live.begin(TRIAL, "block 2, 3 systems side by side")
     state = read(file)
     assert state is not None and (state.phase, state.seconds, state.transactions) == (PREPARING, (), 0)
@@ -74,10 +74,10 @@ def test_a_block_by_slices_is_seen_as_a_whole_and_not_as_the_trial_before_it(tmp
 def test_at_most_one_state_a_second_is_written(tmp_path: Path) -> None:
     live = LiveFile(tmp_path, "series")
     live.begin(TRIAL, "")
-    live.look(Progress())  # type: ignore[arg-type]
+    live.update(Progress())  # type: ignore[arg-type]
     before = place(tmp_path, "series").stat().st_mtime_ns
     for _ in range(50):
-        live.look(Progress())  # type: ignore[arg-type]
+        live.update(Progress())  # type: ignore[arg-type]
     assert place(tmp_path, "series").stat().st_mtime_ns == before
     live.close()
 
@@ -85,7 +85,7 @@ def test_at_most_one_state_a_second_is_written(tmp_path: Path) -> None:
 def test_a_place_that_cannot_be_written_shows_nothing_and_ends_nothing(tmp_path: Path) -> None:
     live = LiveFile(tmp_path / "nowhere", "series")
     live.begin(TRIAL, "")
-    live.look(Progress())  # type: ignore[arg-type]
+    live.update(Progress())  # type: ignore[arg-type]
     live.close()
     assert read(place(tmp_path / "nowhere", "series")) is None
 

@@ -44,7 +44,7 @@ with directory.locked():
     live = LiveFile(directory.path, "s")
     live.begin(Trial(Cell('log="disk"', Load(8, duration_s=30.0)), 1), "trial 2 of 20")
     if sys.argv[2] == "run":
-        live.look(Progress())
+        live.update(Progress())
     print("measures", flush=True)
     time.sleep(60)
 """

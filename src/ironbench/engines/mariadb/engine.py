@@ -21,7 +21,7 @@ from ironbench.engines.mariadb.data_import import MariadbDataImport
 from ironbench.engines.mariadb.dialect import MariadbDialect
 from ironbench.engines.mariadb.home import MariadbHome
 from ironbench.engines.mariadb.installation import TITLE, MariadbInstallation
-from ironbench.engines.mariadb.observers.threads import HOLDER, part_of_event
+from ironbench.engines.mariadb.observers.threads import HOLDER, wait_class_of
 from ironbench.engines.mariadb.server import launch
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.engines.mariadb.settings import CACHE
@@ -43,7 +43,7 @@ class MariadbEngine(Engine):
     name = "mariadb"
     profile_waits = profile_groups.WAITS
     profile_groups = profile_groups.GROUPS
-    wait_class = staticmethod(part_of_event)
+    wait_class = staticmethod(wait_class_of)
     traits = Traits(
         knobs=(
             SuggestedSetting(

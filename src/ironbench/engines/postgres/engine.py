@@ -31,7 +31,7 @@ from ironbench.engines.postgres.cluster import Cluster
 from ironbench.engines.postgres.data_import import PostgresDataImport
 from ironbench.engines.postgres.dialect import PostgresDialect
 from ironbench.engines.postgres.installation import PostgresInstallation
-from ironbench.engines.postgres.observers.events import HOLDER, part_of_event
+from ironbench.engines.postgres.observers.events import HOLDER, wait_class_of
 from ironbench.engines.postgres.server import launch
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.engines.server_session import OwnedServer, version_of, with_free_connections
@@ -47,7 +47,7 @@ class PostgresEngine(Engine):
     name = "postgres"
     profile_waits = profile_groups.WAITS
     profile_groups = profile_groups.GROUPS
-    wait_class = staticmethod(part_of_event)
+    wait_class = staticmethod(wait_class_of)
     traits = Traits(
         doc="the built-in PostgreSQL 18, the installation in `--set bin=/path`, or an existing server (`--dsn`)",
         digests="pg_stat_statements",

@@ -157,7 +157,7 @@ def _each(lab: Lab, own_s: Sequence[float | None], around_s: float) -> str:
     return f"each trial takes {span} of measuring and about {units.span(around_s)} of {around}{less}"
 
 
-def resolved(planned: Planned) -> str:
+def detectable_effect(planned: Planned) -> str:
     """Returns a phrase such as `minimum detectable effect in 15 min: 7%; to detect 3%, it needs 2 h 10 min (…)`."""
     lab, resolution = planned.lab, planned.resolution
     time_s = needed_s(planned)

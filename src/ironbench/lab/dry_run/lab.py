@@ -10,7 +10,7 @@ import msgspec
 from ironbench import units
 from ironbench.catalogue import better
 from ironbench.lab.dry_run import screen
-from ironbench.lab.dry_run.estimate import cost, needed_s, resolution_fields, resolved
+from ironbench.lab.dry_run.estimate import cost, detectable_effect, needed_s, resolution_fields
 from ironbench.lab.dry_run.notes import commands_of, controlled, notes
 from ironbench.lab.size import Planned
 from ironbench.lab.slices import slice_plan
@@ -37,6 +37,7 @@ def show(planned: Planned, json: bool) -> None:
 
 
 def text(planned: Planned) -> str:
+    """Returns the plan as text."""
     pages = screen.pages if planned.lab.design == SCREEN else _pages
     return "\n\n".join(pages(planned))
 
@@ -94,12 +95,15 @@ def _pages(planned: Planned) -> Iterator[str]:
         yield "Expected\n" + "\n".join(
             f"  - {text_layout.clean(claim.text)!r}: {_meaning(claim)}" for claim in lab.claims
         )
-    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*cost(planned), resolved(planned), *_why_slices(planned)))
+    yield "Estimate\n" + "\n".join(
+        f"  {line}" for line in (*cost(planned), detectable_effect(planned), *_why_slices(planned))
+    )
     if known := notes(planned):
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in known)
 
 
 def _controlled(lab: Lab) -> Iterator[str]:
+    """Yields the changes that ironbench makes on the server's machine, with the configurations to which they apply."""
     setups = lab.measurable
     for line in dict.fromkeys(line for setup in setups for line in controlled(setup)):
         cells = [setup.cell.name for setup in setups if line in controlled(setup)]
@@ -116,8 +120,8 @@ def _meaning(claim: Any) -> str:
 
 
 def _rated(planned: Planned) -> Iterator[str]:
-    """Yields lines about fixed-rate trials: their rates, number and time. These trials compare response times at the
-    same load."""
+    """Yields lines about the trials at percentages of the baseline's peak throughput: their rates, number and time.
+    These trials compare response times at the same load."""
     lab, costs = planned.lab, planned.costs
     shares = list(dict.fromkeys(setup.cell.load.rate_share or 0.0 for setup in lab.rated))
     trials = costs.rated_blocks * len(lab.rated) + (costs.peak_trials - costs.declared_peaks)
@@ -180,6 +184,7 @@ def reconnect_text(load: Load) -> str:
 
 
 def length_of(load: Load) -> str:
+    """Describes the duration of a trial, including its warm-up."""
     warmup = " + pilot warm-up" if load.warmup_auto else f" + {load.warmup_s:g} s warm-up" if load.warmup_s else ""
     if load.duration_s is None and load.transactions is None:
         return f"until the work is done{warmup}"
@@ -195,7 +200,7 @@ def _order(lab: Lab) -> str:
     for trial in lab.trials:
         by_block.setdefault(trial.block, []).append(trial)
     rows = [
-        (f"block {block + 1}", " ".join(numbers[one.cell.name] for one in trials), _look(lab, block))
+        (f"block {block + 1}", " ".join(numbers[one.cell.name] for one in trials), _interim_analysis(lab, block))
         for block, trials in list(by_block.items())[:_SHOWN_BLOCKS]
     ]
     fixed = lab.method.order == "fixed"
@@ -219,9 +224,9 @@ def _method(lab: Lab) -> Iterator[str]:
         )
     elif method.slice_s is not None:
         count = slice_plan.rotations(lab.measurable[0].cell.load, method.slice_s)
-        still = (
+        meanwhile = (
             "while the other systems are paused"
-            if slice_plan.frozen(lab)
+            if slice_plan.pauses_systems(lab)
             else "while the other systems are idle on the same server, which is not paused"
         )
         turns = f"{counted(count, 'time')} for {units.span(method.slice_s)}"
@@ -232,15 +237,15 @@ def _method(lab: Lab) -> Iterator[str]:
         order = "the order of the lab file" if method.order == "fixed" else "random order"
         yield (
             f"method: slices; all systems of a block run at the same time, and each system is under load {turns}, in "
-            f"{order}, {still}"
+            f"{order}, {meanwhile}"
         )
         if lab.rated:
             yield "configurations at a target rate are measured by trials in the same blocks"
 
 
 def _why_slices(planned: Planned) -> Iterator[str]:
-    """Yields lines about the possible advantage of slices. Yields nothing if the variation of slices was already
-    measured on this machine."""
+    """Yields lines about how slices may reduce the number of blocks. Yields nothing if the variation of slices was
+    already measured on this machine."""
     if planned.lab.method.slice_s is not None and planned.resolution.spread.source == ASSUMED.source:
         yield (
             "the variation of slices was not measured on this machine, so ironbench assumes a typical variation "
@@ -253,7 +258,7 @@ def _why_slices(planned: Planned) -> Iterator[str]:
         )
 
 
-def _look(lab: Lab, block: int) -> str:
+def _interim_analysis(lab: Lab, block: int) -> str:
     """Names the interim analysis that follows this block, if there is one."""
     seen = 0
     for stage in lab.method.stages:

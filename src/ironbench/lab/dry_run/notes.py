@@ -30,10 +30,10 @@ _FILES = {"log": "WAL", "temp": "temporary files"}
 def notes(planned: Planned) -> list[str]:
     """Lists what a user should know before running the lab."""
     lab = planned.lab
-    cautions = map(text_layout.clean, [*declare.script_warnings(lab), *declare.in_use(lab.setups)])
+    warnings = map(text_layout.clean, [*declare.script_warnings(lab), *declare.in_use(lab.setups)])
     return [
         *map(text_layout.clean, planned.warnings),
-        *cautions,
+        *warnings,
         *_notes(lab),
         *_room(planned),
         *_crowded_out(planned),
@@ -210,7 +210,7 @@ def _emulation(setups: Sequence[Setup]) -> Iterator[str]:
                 named.setdefault((device.model, size), []).append(setup.cell.name)
     if not named:
         return
-    if (rate := emulation_rate.known()) is None:
+    if (rate := emulation_rate.stored()) is None:
         yield (
             "the number of I/Os per second that this machine can emulate is unknown: `ironbench device calibrate` "
             "measures it, and lists the device models that this machine can emulate"

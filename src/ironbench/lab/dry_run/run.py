@@ -87,9 +87,9 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
     if plan.system.commands:
         lines += ["commands:", *notes.commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(load.protocol)
-    cautions = [*workload.cautions(plan.system.engine, plan.choice, protocol), *wording.texts(losses(plan.system))]
-    cautions += declare.in_use(setups[:1])
-    Printer().data("\n".join(map(text_layout.clean, [*lines, *(f"warning: {one}" for one in cautions)])))
+    warnings = [*workload.warnings(plan.system.engine, plan.choice, protocol), *wording.texts(losses(plan.system))]
+    warnings += declare.in_use(setups[:1])
+    Printer().data("\n".join(map(text_layout.clean, [*lines, *(f"warning: {one}" for one in warnings)])))
 
 
 def _counting(before: Sequence[Record]) -> list[Record]:

@@ -30,7 +30,7 @@ def pages(planned: Planned) -> Iterator[str]:
     yield _order(lab)
     if lab.every_command:
         yield "\n".join(["Commands", *commands_of(lab.every_command, lab.folder)])
-    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(planned), resolved(planned)))
+    yield "Estimate\n" + "\n".join(f"  {line}" for line in (*_cost(planned), detectable_effect(planned)))
     if texts := notes(planned):
         yield "Before you run it\n" + "\n".join(f"  - {note}" for note in texts)
 
@@ -42,7 +42,7 @@ def fields(planned: Planned) -> dict[str, Any]:
         "confirmation": {
             "factors": after.factors,
             "cells": after.cells,
-            "blocks": [screen.FIRST_LOOK, screen.MOST_CONFIRMING],
+            "blocks": [screen.FIRST_ANALYSIS, screen.MOST_CONFIRMING],
             "estimate_s": [after.least_s, after.most_s],
         }
     }
@@ -94,7 +94,7 @@ def _order(lab: Lab) -> str:
 def _cost(planned: Planned) -> Iterator[str]:
     yield from estimate.cost(planned)
     after = screen_size.confirming(planned.costs, planned.resolution.trial_s)
-    many = f"{screen.FIRST_LOOK} to {screen.MOST_CONFIRMING} blocks"
+    many = f"{screen.FIRST_ANALYSIS} to {screen.MOST_CONFIRMING} blocks"
     yield (
         "after the screen, the factors that matter are compared with the baseline: for "
         f"{counted(after.factors, 'factor')}, {after.cells} configurations in {many} take "
@@ -102,7 +102,7 @@ def _cost(planned: Planned) -> Iterator[str]:
     )
 
 
-def resolved(resolution: Planned) -> str:
+def detectable_effect(resolution: Planned) -> str:
     """Describes the effects that the screen can detect, and the noise assumed for this."""
     one = resolution.resolution
     assert one.detectable is not None

@@ -115,7 +115,7 @@ def _upgrade(here: LabContext) -> Iterator[str]:
         yield f"new = {{ dsn = {quoted(here.other or FILL_IN)} }}    # the newer version: same settings, same machine"
     else:
         versions = _versions(here)
-        yield from (f"# {line}" for caution in warnings("upgrade", here) for line in wrap(f"Warning: {caution}", 110))
+        yield from (f"# {line}" for warning in warnings("upgrade", here) for line in wrap(f"Warning: {warning}", 110))
         if not here.other:
             yield "# Use programs from one packager, because builds may also differ in features (TLS, ICU, JIT, lz4)."
             yield "# `bin` may also be a directory, for example /usr/lib/…/bin"
@@ -225,7 +225,7 @@ def _storage(here: LabContext) -> Iterator[str]:
     if _takes(here, ideal=("log",)):
         yield '"zero-latency WAL" = { ideal = "log" }    # upper bound for any WAL device'
     roles = ("data", "log") if _takes(here, layout=Layout(log=_ANYWHERE)) else ("data",)
-    missing, rate = capability.lacking(), emulation_rate.known()
+    missing, rate = capability.lacking(), emulation_rate.stored()
     devices = []
     for name, model in ({quoted(model): model for model in here.devices} or _DEVICES).items():
         places = ", ".join(f"layout.{role} = {quoted(model)}" for role in roles)

@@ -98,7 +98,7 @@ class SliceSide:
     loaded: Loaded
     prepared: TrialNotes
     place: str
-    """Key of the place where the system's data are stored (`lab.data.place_of`)."""
+    """Key of the place where the system's data are stored (`lab.data.data_location`)."""
     began_s: float = 0.0
     """Start of the block, as `time.monotonic`."""
     storage: SystemDevices = field(default_factory=lambda: SystemDevices(NO_DEVICES))

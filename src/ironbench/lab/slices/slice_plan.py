@@ -13,7 +13,7 @@ from ironbench.errors import InputError
 from ironbench.host import data_dirs as own_place
 from ironbench.host import space
 from ironbench.host.fingerprint import fingerprint
-from ironbench.lab.data import content_of, place_of
+from ironbench.lab.data import data_key, data_location
 from ironbench.model.lab import SCREEN, Lab
 from ironbench.model.system import Load, Setup
 from ironbench.plan.blocks import OBSERVED_S
@@ -246,14 +246,14 @@ def _against_servers(setups: Sequence[Setup]) -> Iterator[str]:
         )
     by_place: dict[str, list[Setup]] = {}
     for setup in theirs:
-        by_place.setdefault(place_of(setup), []).append(setup)
+        by_place.setdefault(data_location(setup), []).append(setup)
     if len(set(map(_database_of, theirs))) < len(by_place):
         yield (
             "two configurations use one database with different users or TLS settings, so a failed data check cannot "
             "be traced to one of the two configurations"
         )
     for of in by_place.values():
-        if len({content_of(setup) for setup in of}) > 1:
+        if len({data_key(setup) for setup in of}) > 1:
             yield "two configurations need different data in one database"
         if len({(setup.choice.workload, repr(sorted(setup.choice.options.items()))) for setup in of}) > 1:
             yield (
@@ -278,7 +278,7 @@ def _database_of(setup: Setup) -> str:
     return engines.get(setup.system.engine).database_of(str(setup.system.dsn))
 
 
-def frozen(lab: Lab) -> bool:
+def pauses_systems(lab: Lab) -> bool:
     """Returns whether systems are paused between turns. Systems on the same existing server are not."""
     return all(setup.system.dsn is None for setup in lab.measurable)
 

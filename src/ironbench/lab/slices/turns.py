@@ -24,7 +24,7 @@ from ironbench import devices, engines, units, workloads
 from ironbench.errors import IronbenchError, UnwrittenError
 from ironbench.host import idle_machine
 from ironbench.lab.benches import FreshEngineBench, failed, most_clients
-from ironbench.lab.data import place_of
+from ironbench.lab.data import data_location
 from ironbench.lab.schedule import NextTrial
 from ironbench.lab.slices import slice_plan
 from ironbench.lab.slices.rotations import SLOW_START, Rotations, slow_start
@@ -195,7 +195,7 @@ class InterleavedBench:
         each, lab = self.each, self.each.lab
         setup = lab.setup(trial.cell.name)
         apart = slice_plan.with_own_directories(lab, setup)
-        place = place_of(apart)
+        place = data_location(apart)
         first = next((side for side in before if side.place == place), None)
         secrets = each.secrets.get(setup.origin, Secrets())
         if first is not None:
@@ -373,7 +373,7 @@ def _share(sides: Sequence[SliceSide]) -> None:
 def _clients(lab: Lab) -> int:
     """Returns how many connections each system's engine must accept. If all systems are on one existing server, the
     server must accept the connections of all of them."""
-    if slice_plan.frozen(lab):
+    if slice_plan.pauses_systems(lab):
         return most_clients(lab)
     return sum(
         workloads.get(one.choice.workload).connections(one.cell.load.clients, one.choice.options)

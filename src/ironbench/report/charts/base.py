@@ -255,13 +255,13 @@ def whiskered(
     data: str,
     x: dict[str, Any],
     y: dict[str, Any],
-    looks: tuple[dict[str, Any], dict[str, Any]],
+    styles: tuple[dict[str, Any], dict[str, Any]],
     tooltip: Sequence[dict[str, Any]],
     **mark: Any,
 ) -> list[dict[str, Any]]:
-    """Returns a layer with a mark for each mean, and a layer with a whisker from `low` to `high`. `looks`: the
+    """Returns a layer with a mark for each mean, and a layer with a whisker from `low` to `high`. `styles`: the
     encodings of colour and shape. `mark`: additional properties of the marks."""
-    colour, shape = looks
+    colour, shape = styles
     whisker = {
         "data": {"name": data},
         "mark": {"type": "rule", "strokeWidth": 2.4, "strokeCap": "round"},

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ironbench.study.study import Study
 
 # Colour and mark of each conclusion. Marks differ, so that conclusions can be distinguished in prints without colour.
-LOOKS = {
+STYLES = {
     Conclusion.FASTER: ("s2", "triangle-up"),
     Conclusion.SLOWER: ("s1", "triangle-down"),
     Conclusion.EQUIVALENT: ("s0", "square"),
@@ -63,12 +63,12 @@ def effects(study: Study) -> list[Chart]:
         for block, ratio in finding.ratios
         if ratio > 0 and math.isfinite(ratio)
     ]
-    ended = [conclusion for conclusion in LOOKS if any(one.conclusion is conclusion for one in shown)]
+    ended = [conclusion for conclusion in STYLES if any(one.conclusion is conclusion for one in shown)]
     x = rows.ratio_axis(axis_of(study.metric, "ratio to the baseline"), domain, ticks(domain))
     layers = _layers(len(shown), x, ended)
     repeated = [row for row, finding in zip(data, shown, strict=True) if has_interval(finding)]
     datasets = {"effects": data, "intervals": repeated, "blocks": points, "margin": shaded}
-    keys = [Key(conclusion.word, LOOKS[conclusion][0], LOOKS[conclusion][1]) for conclusion in ended]
+    keys = [Key(conclusion.word, STYLES[conclusion][0], STYLES[conclusion][1]) for conclusion in ended]
     keys.append(Key(f"equivalent within {percent(margin)}", "rule", "square"))
     keys.append(Key("pale point: one block", "muted", "dots"))
     return [
@@ -156,8 +156,8 @@ def _layers(count: int, x: dict[str, Any], ended: Sequence[Conclusion]) -> list[
         "encoding": {"x": {**x, "datum": 1.0}, "y": {**y, "field": "top"}, "y2": {"field": "line"}},
     }
     del one["encoding"]["x"]["field"]
-    looks = rows.looks("conclusion", {conclusion.word: LOOKS[conclusion] for conclusion in ended})
-    marks = rows.ratios("intervals", x, y, looks, tooltip)
+    styles = rows.styles("conclusion", {conclusion.word: STYLES[conclusion] for conclusion in ended})
+    marks = rows.ratios("intervals", x, y, styles, tooltip)
     return [margin, one, *rows.frame(count, "effects", "text"), rows.blocks(x, y), *marks]
 
 

@@ -16,11 +16,11 @@ from ironbench.report.wording.answers.ratios import has_interval, metric_words
 _MOST_TICKS = 12
 
 
-def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> Chart | None:
+def narrowing(steps: Mapping[str, Sequence[Finding]], analyses: Sequence[int]) -> Chart | None:
     """Draws the confidence intervals after each block. Returns None if there is no confidence interval yet.
 
-    `steps`: maps the name of each comparison to its findings, one after each block. `looks`: the numbers of blocks at
-    which the lab runs an interim analysis.
+    `steps`: maps the name of each comparison to its findings, one after each block. `analyses`: the numbers of blocks
+    at which the lab runs an interim analysis.
     """
     known = [(name, one) for name, found in steps.items() for one in found if has_interval(one)]
     if not known:
@@ -37,7 +37,7 @@ def narrowing(steps: Mapping[str, Sequence[Finding]], looks: Sequence[int]) -> C
             "low": one.low,
             "high": one.high,
             "interval": interval,
-            "look": one.blocks in looks,
+            "analysis": one.blocks in analyses,
         }
         for (name, one), (*_, interval) in zip(known, table.texts, strict=True)
     ]
@@ -101,7 +101,7 @@ def _layers(names: list[str], margin: float, ticks: list[int]) -> list[dict[str,
                 "x": x,
                 "y": y,
                 "color": colour,
-                "size": {"condition": {"test": "datum.look", "value": 110}, "value": 25},
+                "size": {"condition": {"test": "datum.analysis", "value": 110}, "value": 25},
                 "tooltip": tooltip,
             },
         },

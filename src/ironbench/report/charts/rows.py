@@ -156,7 +156,7 @@ def ratio_axis(title: str, domain: Sequence[float], ticks: Sequence[float]) -> d
     }
 
 
-def looks(field: str, known: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
+def styles(field: str, known: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the encodings of colour and shape, which both depend on the value of `field`. `known`: maps each value to
     the name of a colour without `@`, and a mark."""
     colour, shape = (
@@ -170,12 +170,12 @@ def ratios(
     intervals: str,
     x: dict[str, Any],
     y: dict[str, Any],
-    looks: tuple[dict[str, Any], dict[str, Any]],
+    styles: tuple[dict[str, Any], dict[str, Any]],
     tooltip: Sequence[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """Returns layers with a whisker for each row of the dataset `intervals`, and a mark for each ratio in the dataset
     `effects`."""
-    colour, shape = looks
+    colour, shape = styles
     whisker = {
         "data": {"name": intervals},
         "mark": {"type": "rule", "strokeWidth": 3.2, "strokeCap": "round"},

@@ -121,8 +121,8 @@ def _layer(data: str, keys: Sequence[Key], axis: dict[str, Any] | None) -> dict[
     }
 
 
-def _by_line(names: list[str], looks: list[Any]) -> dict[str, Any]:
-    return {"field": "line", "type": "nominal", "scale": {"domain": names, "range": looks}}
+def _by_line(names: list[str], styles: list[Any]) -> dict[str, Any]:
+    return {"field": "line", "type": "nominal", "scale": {"domain": names, "range": styles}}
 
 
 def _table(one: LoadCourse) -> Table:

@@ -154,17 +154,17 @@ def _rows(
 def _looks(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the encodings of colour and shape for the configurations in `shown`. Colours and shapes are the same as
     in other charts."""
-    looks = []
+    styles = []
     for encoding in (base.colour(names), base.shape(names)):
         known = dict(zip(names, encoding["scale"]["range"], strict=True))
-        looks.append({**encoding, "scale": {"domain": shown, "range": [known[name] for name in shown]}})
-    return looks[0], looks[1]
+        styles.append({**encoding, "scale": {"domain": shown, "range": [known[name] for name in shown]}})
+    return styles[0], styles[1]
 
 
 def _layers(
-    looks: tuple[dict[str, Any], dict[str, Any]], x: dict[str, Any], y: dict[str, Any], behind: bool
+    styles: tuple[dict[str, Any], dict[str, Any]], x: dict[str, Any], y: dict[str, Any], behind: bool
 ) -> list[dict[str, Any]]:
-    colour, _ = looks
+    colour, _ = styles
     common = [{"field": "system", "title": "configuration"}, {"field": "at", "title": "rate"}]
     of_block = [*common, {"field": "block"}, {"field": "text", "title": "value"}]
     of_mean = [*common, {"field": "text", "title": "all blocks"}]
@@ -179,7 +179,7 @@ def _layers(
         "mark": {"type": "point", "shape": "circle", "size": 110, "stroke": "@warn", "strokeDash": [2, 2]},
         "encoding": {"x": x, "y": y, "tooltip": of_block},
     }
-    shown = whiskered("means", x, y, looks, of_mean, stroke="@paper", strokeWidth=1)
+    shown = whiskered("means", x, y, styles, of_mean, stroke="@paper", strokeWidth=1)
     return [joined("means", x, y, colour, 0.5), point, *([doubtful] if behind else []), *shown]
 
 

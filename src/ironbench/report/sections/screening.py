@@ -32,7 +32,7 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("screen", "Screening of factors", how, charts, with_rows(screened_table(screen)), printed_at_end=True)
 
 
-_LOOKS = {EFFECT: ("s2", "triangle-up"), NO_EFFECT: ("muted", "circle")}
+_STYLES = {EFFECT: ("s2", "triangle-up"), NO_EFFECT: ("muted", "circle")}
 _ROOM = 0.06
 
 
@@ -67,7 +67,7 @@ def screened(screen: Screen) -> list[Chart]:
             ),
             table,
             "ratio with confidence interval, logarithmic scale",
-            (*(Key(name, *look) for name, look in _LOOKS.items()), Key("pale point: one block", "muted", "dots")),
+            (*(Key(name, *style) for name, style in _STYLES.items()), Key("pale point: one block", "muted", "dots")),
             wide=True,
         )
     ]
@@ -103,7 +103,7 @@ def _layers(count: int, domain: list[float], title: str) -> list[dict[str, Any]]
         {**one, "data": {"name": "effects"}},
         *rows.frame(count, "effects", "text"),
         rows.blocks(x, y),
-        *rows.ratios("effects", x, y, rows.looks("kind", _LOOKS), tooltip),
+        *rows.ratios("effects", x, y, rows.styles("kind", _STYLES), tooltip),
     ]
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ironbench.model.observer import PARTS
+from ironbench.model.observer import WAIT_CLASSES
 from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell, shown
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Chart, Table
@@ -66,7 +66,7 @@ def ceilings(study: Study) -> Table:
 
 
 _TOKENS = ("@p0", "@p7", "@p2", "@p8", "@p1", "@p3", "@p5", "@s6", "@p4", "@p6")
-COLOURS = dict(zip(map(wait_class, PARTS), _TOKENS, strict=True))
+COLOURS = dict(zip(map(wait_class, WAIT_CLASSES), _TOKENS, strict=True))
 """Colours of the wait classes, which are the same in every chart of a lab."""
 
 

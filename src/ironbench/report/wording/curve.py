@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ironbench import units as written
+from ironbench.model.judging_limits import FAILED_LIMITS
 from ironbench.model.note import Note
-from ironbench.model.record import FAILED_LIMITS
 from ironbench.report.wording.registry import text, wording
 from ironbench.words import counted, in_percent
 

@@ -4,13 +4,12 @@ throughput."""
 from __future__ import annotations
 
 from ironbench import units
-from ironbench.model.judging_limits import CLIENT_SATURATED, CUT_OFF, OWN_DELAY, RATE_KEPT
+from ironbench.model.judging_limits import CLIENT_SATURATED, CUT_OFF, FAILED_LIMITS, OWN_DELAY, RATE_KEPT
 from ironbench.model.note import NoteRange
 from ironbench.model.record import (
     CLIENTS_CUT_OFF,
     CLIENTS_LOST,
     CONNECTIONS_LOST,
-    FAILED_LIMITS,
     LATENCY_LATE,
     LOOP_DELAYED,
     RATE_NOT_KEPT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench import units as written
-from ironbench.model.record import FAILED_LIMITS
+from ironbench.model.judging_limits import FAILED_LIMITS
 from ironbench.report.wording.footnotes import needed
 from ironbench.report.wording.registry import wording
 from ironbench.report.wording.values import percent

@@ -23,12 +23,12 @@ def connections(hosts: Sequence[Mapping[str, Any]]) -> list[int]:
 
 
 def shared(
-    workers: Sequence[Any], slots: Sequence[int], plan: Mapping[str, Any], look: Callable[[], None]
+    workers: Sequence[Any], slots: Sequence[int], plan: Mapping[str, Any], check: Callable[[], None]
 ) -> dict[str, Any]:
     """Copies all remaining pieces of the plan. If copying fails, returns the error, which the caller must raise.
     Otherwise, returns an empty dict.
 
-    `slots`: number of connections of each worker. `look`: function that is called regularly and raises an exception if
+    `slots`: number of connections of each worker. `check`: function that is called regularly and raises an exception if
     a worker was lost.
     """
     import ray
@@ -54,12 +54,12 @@ def shared(
             try:
                 refused: dict[str, Any] = ray.get(one)
             except ray.exceptions.RayError as error:
-                look()
+                check()
                 return encode_error(FailureError("workers", f"loading a part of the data failed: {error}"))
             if refused:
                 return refused
         if time.monotonic() - looked_s > _LOOK_S:
             looked_s = time.monotonic()
-            look()
-    look()
+            check()
+    check()
     return {}

@@ -153,11 +153,11 @@ class _RayChild:
         slots = loading.connections(self._pool.hosts)
         began_s = time.monotonic()
 
-        def look() -> None:
+        def check() -> None:
             answer(self._parent, {"copied": self._all(lambda _, worker: worker.copied.remote())})
 
         try:
-            ended = loading.shared(self._pool.workers, slots, plan, look)
+            ended = loading.shared(self._pool.workers, slots, plan, check)
         except _LostError as error:
             ended = {"lost": str(error)}
         # The workers are stopped to free memory. Each of them holds 300 MB of text from which rows are made.

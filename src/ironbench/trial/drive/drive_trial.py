@@ -38,7 +38,15 @@ from ironbench.trial.drive import caches, power, preparation, profile
 from ironbench.trial.drive.live import LiveFile
 from ironbench.trial.drive.power import PowerCut
 from ironbench.trial.drive.preparation import ReadyEngine
-from ironbench.trial.drive.run import Driver, Look, ProgressDisplay, ProgressLines, Tasks, compiled_plan, drive_in_child
+from ironbench.trial.drive.run import (
+    Driver,
+    ProgressDisplay,
+    ProgressLines,
+    ProgressListener,
+    Tasks,
+    compiled_plan,
+    drive_in_child,
+)
 from ironbench.trial.drive.statements import statements
 from ironbench.trial.drive.work import run_work
 from ironbench.workloads.base import checked
@@ -151,11 +159,13 @@ class _RunningTrial:
         plan, session, workload, options = self._plan, self._session, self._workload, self._options
         with printer.bar(options.title or self._title()) as show:
             ready, before = self._prepared()
-            looks: list[Look] = [ProgressLines(printer.say, plan.progress_s).look] if plan.progress_s else []
-            looks += [options.live.look] if options.live else []
+            listeners: list[ProgressListener] = (
+                [ProgressLines(printer.say, plan.progress_s).update] if plan.progress_s else []
+            )
+            listeners += [options.live.update] if options.live else []
             request = profile.of_trial(plan, self._trial)
             profiler = profile.started(request, session) if request is not None else None
-            result = self._window(self._trial, lambda: (*sources(), *ready.sources), show, looks, options.follow)
+            result = self._window(self._trial, lambda: (*sources(), *ready.sources), show, listeners, options.follow)
             if profiler is not None:
                 result = replace(result, profile=profile.stopped(profiler, result.summary))
         alive = session.alive()
@@ -173,8 +183,8 @@ class _RunningTrial:
             metrics |= recovery.metrics()
         checks = self._checks(before, result.summary) if ended else ()
         protocol = self._engine.protocol(self._trial.cell.load.protocol)
-        cautions = workload.cautions(session.engine, plan.choice, protocol)
-        warnings = (*(note(workload.caution, text=text) for text in cautions), *result.prepared.warnings)
+        texts = workload.warnings(session.engine, plan.choice, protocol)
+        warnings = (*(note(workload.warning_code, text=text) for text in texts), *result.prepared.warnings)
         return replace(
             result,
             alive=alive,
@@ -247,7 +257,7 @@ class _RunningTrial:
         trial: Trial,
         sources: Callable[[], Iterable[Source]],
         show: Callable[[float, str], None],
-        looks: Sequence[Look] = (),
+        listeners: Sequence[ProgressListener] = (),
         follow: Callable[[str, float], None] = lambda phase, elapsed_s: None,
     ) -> Driven:
         """Runs the measured window of the trial or of its rehearsal. The core drives the load, or the workload does so
@@ -261,14 +271,14 @@ class _RunningTrial:
             def followed(progress: _core.Progress) -> None:
                 follow(progress.phase, progress.elapsed_s)
 
-            return self._run_core(trial, sources, show, (followed, *looks))
+            return self._run_core(trial, sources, show, (followed, *listeners))
 
     def _run_core(
         self,
         trial: Trial,
         sources: Callable[[], Iterable[Source]],
         show: Callable[[float, str], None],
-        looks: Sequence[Look],
+        listeners: Sequence[ProgressListener],
     ) -> Driven:
         """Compiles the plan and runs it: with a driver of the options, in a child process, or in this process."""
         plan, session, workload = self._plan, self._session, self._workload
@@ -292,9 +302,9 @@ class _RunningTrial:
         stall = None
         if load.duration_s is None and isinstance(session, RemoteSession):
             stall = Stall(session.require_answer, STALLED_S)
-            looks = (*looks, partial(_stop_stalled, stall))
+            listeners = (*listeners, partial(_stop_stalled, stall))
         progress, driver = _core.Progress(), self._options.driver
-        with ProgressDisplay(progress, load, show, looks):
+        with ProgressDisplay(progress, load, show, listeners):
             if driver is not None:
                 result = driver.drive(compiled, load, progress, rehearsal=trial.purpose == Purpose.REHEARSAL)
             elif self._engine.can("in client") or "driver" in target:

@@ -88,7 +88,7 @@ class LiveFile:
             self._written_s = now_s
             self._write(IN_TURN, measured_s)
 
-    def look(self, progress: Progress) -> None:
+    def update(self, progress: Progress) -> None:
         """Shows the progress of a trial. Must be called a few times a second, and at the end."""
         now_s = time.monotonic()
         if self._trial is None or now_s - self._written_s < _PERIOD_S:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ironbench.workloads.base import ScriptSource
 
 
-Look = Callable[["Progress"], None]
+ProgressListener = Callable[["Progress"], None]
 """Function that is called several times a second during a trial, and once at its end, with the progress of the
 trial."""
 
@@ -139,7 +139,7 @@ class ProgressLines:
         self._warmed = (0.0, 0)
         """Seconds and transactions in the latest state of the warm-up."""
 
-    def look(self, progress: Progress) -> None:
+    def update(self, progress: Progress) -> None:
         """Prints lines that are due. Must be called a few times a second, and at the end."""
         if progress.phase == "warmup":
             self._warm_up(progress.elapsed_s, progress.transactions)
@@ -196,9 +196,9 @@ class ProgressDisplay:
     """Shows the progress five times a second from a separate thread."""
 
     def __init__(
-        self, progress: Progress, load: Load, show: Callable[[float, str], None], looks: Sequence[Look]
+        self, progress: Progress, load: Load, show: Callable[[float, str], None], listeners: Sequence[ProgressListener]
     ) -> None:
-        self._looks = looks
+        self._listeners = listeners
         self._progress = progress
         self._load = load
         self._show = show
@@ -211,8 +211,8 @@ class ProgressDisplay:
     def __exit__(self, *exc: object) -> None:
         self._done.set()
         self._thread.join()
-        for look in self._looks:
-            look(self._progress)
+        for listener in self._listeners:
+            listener(self._progress)
 
     def _watch(self) -> None:
         passed, warmed = deque([(0, 0.0)], maxlen=1 + LOOKS_PER_S), 0
@@ -222,8 +222,8 @@ class ProgressDisplay:
             warmed = done if phase in ("connect", "warmup") else warmed
             note = f"{grouped(_rate(passed))} transactions/s in the last second" if phase == "run" else phase
             self._show(_fraction(self._load, done - warmed, elapsed), note)
-            for look in self._looks:
-                look(self._progress)
+            for listener in self._listeners:
+                listener(self._progress)
 
 
 def _rate(passed: Sequence[tuple[int, float]]) -> float:

@@ -65,8 +65,8 @@ def cost_s(setup: Setup, source: DataSource) -> float:
     return source.loaded.elapsed_s if source.kind == "reload" else 0.0
 
 
-def brought_back(setup: Setup, source: DataSource, databases: TrialDatabases) -> dict[str, str]:
-    """Restores the data of a configuration before a trial, as a copy in a new database or by `restored`. Returns
+def restore_data(setup: Setup, source: DataSource, databases: TrialDatabases) -> dict[str, str]:
+    """Restores the data of a configuration before a trial, by copying them to a new database or by `restored`. Returns
     conditions of the trial. Raises FailureError, or InputError if there is too little space."""
     return databases.restored(setup, source) if source.kind == "database" else restored(setup, source)
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, variance
 
-from ironbench.model.observer import CLIENT, CPU, IDLE, OTHER, PARTS, RUN_QUEUE, OnCores, Waits
+from ironbench.model.observer import CLIENT, CPU, IDLE, OTHER, RUN_QUEUE, WAIT_CLASSES, OnCores, Waits
 from ironbench.model.points import SamplePoint, Values
 
 MOST_BATCHES = 30
@@ -33,10 +33,10 @@ def shares(waits: Waits, busy: float | None) -> dict[str, float]:
     `busy`: mean number of clients with a transaction in progress. This number is passed if idle backends may wait for
     work that has not arrived, as in an open loop. A value of None means that every backend is busy.
     """
-    instants, counted, part_of = waits.instants, waits.on_cores, waits.part_of
+    instants, counted, wait_class = waits.instants, waits.on_cores, waits.wait_class
     if not instants:
         return {}
-    mean = _mean_parts([point.values for point in instants], part_of)
+    mean = _mean_parts([point.values for point in instants], wait_class)
     backends = sum(mean.values())
     if busy is not None:
         at_work = sum(value for event, value in _mean(instants).items() if event != IDLE)
@@ -45,11 +45,11 @@ def shares(waits: Waits, busy: float | None) -> dict[str, float]:
     if backends <= 0:
         return {}
     divided = divided_up(mean, counted)
-    numbers = {part: divided[part] / backends for part in PARTS if divided.get(part, 0.0) > 0}
+    numbers = {part: divided[part] / backends for part in WAIT_CLASSES if divided.get(part, 0.0) > 0}
     metrics = {f"time_share{{part={part}}}": share for part, share in numbers.items()}
     exact = {CPU, RUN_QUEUE} if counted else set()
     return metrics | {
-        f"time_samples{{part={part}}}": float(round(effective(instants, part, part_of)))
+        f"time_samples{{part={part}}}": float(round(effective(instants, part, wait_class)))
         for part in numbers
         if part not in exact
     }
@@ -72,7 +72,7 @@ def divided_up(sampled: Mapping[str, float], counted: OnCores | None) -> Values:
     return parts | {CPU: cpu, RUN_QUEUE: queue}
 
 
-def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str], str]) -> float:
+def effective(instants: Sequence[SamplePoint], part: str, wait_class: Callable[[str], str]) -> float:
     """Returns how many independent observations would give the same precision as the samples of a wait class.
 
     Samples are not independent: backends often wait for the same flush or row at the same instant, and successive
@@ -80,7 +80,7 @@ def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str
     Management Science 10(1), 1963). The result is p(1−p) divided by this variance (design effect: Kish, Survey
     Sampling, 1965, 8.2). The result is at least 1, and at most the number of backends in all samples.
     """
-    seen = [_of_part(point.values, part, part_of) for point in instants]
+    seen = [_of_part(point.values, part, wait_class) for point in instants]
     every = sum(sum(point.values.values()) for point in instants)
     size = max(LEAST_IN_BATCH, len(seen) // MOST_BATCHES)
     batches = [seen[first : first + size] for first in range(0, len(seen) - size + 1, size)]
@@ -93,12 +93,12 @@ def effective(instants: Sequence[SamplePoint], part: str, part_of: Callable[[str
     return max(1.0, min(every, p * (1 - p) / spread))
 
 
-def _of_part(values: Values, part: str, part_of: Callable[[str], str]) -> float:
+def _of_part(values: Values, part: str, wait_class: Callable[[str], str]) -> float:
     """Returns the fraction of backends in a wait class at one instant. Samples cannot distinguish the class `other`
     from CPU: both have no wait event. For `other`, all backends without a wait event are therefore counted."""
     total = sum(values.values())
     kinds = (part, CPU) if part == OTHER else (part,)
-    return sum(n for event, n in values.items() if part_of(event) in kinds) / total if total else 0.0
+    return sum(n for event, n in values.items() if wait_class(event) in kinds) / total if total else 0.0
 
 
 def _mean(instants: Sequence[SamplePoint]) -> Values:
@@ -106,10 +106,10 @@ def _mean(instants: Sequence[SamplePoint]) -> Values:
     return {event: sum(point.values.get(event, 0.0) for point in instants) / len(instants) for event in events}
 
 
-def _mean_parts(instants: Sequence[Values], part_of: Callable[[str], str]) -> Values:
+def _mean_parts(instants: Sequence[Values], wait_class: Callable[[str], str]) -> Values:
     parts: Values = {}
     for values in instants:
         for event, backends in values.items():
-            part = part_of(event)
+            part = wait_class(event)
             parts[part] = parts.get(part, 0.0) + backends / len(instants)
     return parts

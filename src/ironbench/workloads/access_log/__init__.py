@@ -50,7 +50,7 @@ class AccessLog(Workload):
         "logged number of connections."
     )
     needs = ("directory",)
-    caution = "log-left-out"
+    warning_code = "log-left-out"
     own_length = True
     scores = ()
     usual_warmup_s = 0.0
@@ -190,7 +190,7 @@ class AccessLog(Workload):
                 f"connect to your directory server with {written('system.dsn')}",
             )
 
-    def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
+    def warnings(self, engine: str, choice: Choice, protocol: str) -> list[str]:
         made = _replay(choice.options) if choice.options["log"] else None
         if made is None or not made.left_out:
             return []

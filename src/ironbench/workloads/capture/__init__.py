@@ -42,7 +42,7 @@ class Capture(Workload):
         "statements, with their parameters."
     )
     needs = ("replay",)
-    caution = "capture-left-out"
+    warning_code = "capture-left-out"
     foreign = True
     own_length = True
     usual_warmup_s = 0.0
@@ -222,7 +222,7 @@ class Capture(Workload):
 
         return tape.tape(options).typical
 
-    def cautions(self, engine: str, choice: Choice, protocol: str) -> list[str]:
+    def warnings(self, engine: str, choice: Choice, protocol: str) -> list[str]:
         if not choice.options["file"]:
             return []
         from ironbench.workloads.capture import tape

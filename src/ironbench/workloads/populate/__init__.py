@@ -59,7 +59,7 @@ class Populate(Workload):
     def core_work(self, engine: str, options: Mapping[str, str]) -> Mapping[str, Any]:
         return {
             "kind": "populate",
-            "table": wide(options).described(),
+            "table": wide(options).core_parameters(),
             "method": options["method"],
             "commit": int(options["commit"]),
             "batch": int(options["batch"]),

@@ -62,7 +62,7 @@ HOLDER = {WORKING: "runs without a known wait", COMMIT: "flushes the redo log", 
 """For each state, what the holder of a lock is doing in this state (`Traits.events`)."""
 
 
-def part_of_event(event: str) -> str:
+def wait_class_of(event: str) -> str:
     """Returns the wait class of a thread's state. The observer determines the name of the state."""
     if event.startswith("Waiting for") and event.endswith("lock"):
         return LOCKS
@@ -74,8 +74,8 @@ class ThreadStates(SampledWaits):
     doc = "Activity of MariaDB's client threads, sampled up to 20 times per second"
     activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
 
-    def part_of(self, event: str) -> str:
-        return part_of_event(event)
+    def wait_class(self, event: str) -> str:
+        return wait_class_of(event)
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         try:

@@ -20,7 +20,7 @@ from ironbench.model.observer import (
     WORKING,
 )
 
-_OF_TYPE = {"lock": LOCKS, "bufferpin": LOCKS, "lwlock": INTERNAL_LOCKS, "client": CLIENT}
+_CLASS_OF_TYPE = {"lock": LOCKS, "bufferpin": LOCKS, "lwlock": INTERNAL_LOCKS, "client": CLIENT}
 _READS = {"datafileread", "datafileprefetch", "slruread", "relationmapread", "copyfileread"}
 _LOG_LOCKS = {"walwrite", "walinsert", "walbufmapping", "syncrep"}
 _SHORT_LOCKS = {"procarraygroupupdate", "xactgroupupdate", "spindelay", "btreepage"}
@@ -41,7 +41,7 @@ HOLDER = {
 ignored."""
 
 
-def part_of_event(event: str) -> str:
+def wait_class_of(event: str) -> str:
     """Returns the wait class of an event. The observer names events like `IO.WalSync`, `CPU` or `idle`."""
     kind, _, name = event.lower().partition(".")
     if event == IDLE:
@@ -53,15 +53,15 @@ def part_of_event(event: str) -> str:
     if name in _LOG_LOCKS:
         return LOG_FLUSH
     if kind == "io":
-        return _part_of_io(name)
+        return _class_of_io(name)
     if name in ("bufferio", "aioiocompletion"):
         return DATA_READ  # the backend waits until another backend or an I/O worker has read the page
     if name in _SHORT_LOCKS:
         return INTERNAL_LOCKS
-    return _OF_TYPE.get(kind, OTHER)
+    return _CLASS_OF_TYPE.get(kind, OTHER)
 
 
-def _part_of_io(name: str) -> str:
+def _class_of_io(name: str) -> str:
     if name.startswith("wal"):
         return LOG_FLUSH
     if name.startswith("buffile"):

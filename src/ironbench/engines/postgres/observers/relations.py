@@ -117,12 +117,12 @@ def indexes(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[I
 
 
 def vacuums(samples: Mapping[str, Sequence[Sample]], window_s: float) -> tuple[VacuumRun, ...]:
-    looks = [one for one in samples.get(_PROGRESS, ()) if 0.0 <= one.t_s <= window_s]
+    snapshots = [one for one in samples.get(_PROGRESS, ()) if 0.0 <= one.t_s <= window_s]
     seen: dict[str, list[str]] = {}
-    for row in (row for look in looks for row in fields(look) if len(row) == 2):
+    for row in (row for snapshot in snapshots for row in fields(snapshot) if len(row) == 2):
         seen.setdefault(row[0] or "", []).append(row[1] or "")
     return tuple(
-        VacuumRun(table, len(phases) / len(looks), tuple(dict.fromkeys(phases))) for table, phases in seen.items()
+        VacuumRun(table, len(phases) / len(snapshots), tuple(dict.fromkeys(phases))) for table, phases in seen.items()
     )
 
 

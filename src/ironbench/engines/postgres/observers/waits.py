@@ -11,7 +11,7 @@ and of ironbench's session are excluded.
 
 from __future__ import annotations
 
-from ironbench.engines.postgres.observers.events import part_of_event
+from ironbench.engines.postgres.observers.events import wait_class_of
 from ironbench.engines.sampled_waits import SampledWaits
 from ironbench.errors import IronbenchError
 from ironbench.host.tree import Tree
@@ -58,8 +58,8 @@ class PgWaits(SampledWaits):
     doc = "Wait events of PostgreSQL's client backends, sampled up to 20 times per second"
     activity, backends, schedstat = _SOURCE, _BACKENDS, _SCHEDSTAT
 
-    def part_of(self, event: str) -> str:
-        return part_of_event(event)
+    def wait_class(self, event: str) -> str:
+        return wait_class_of(event)
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         ours = _own_backend(session)
