@@ -226,6 +226,24 @@ def test_without_other_time_the_estimate_has_no_upper_end() -> None:
     assert limit_sentence(found).endswith("at least 10x the throughput.")
 
 
+def test_the_estimate_is_not_above_the_gain_at_which_all_cores_are_busy() -> None:
+    waits = spent(client=0.95, CPU=0.05, samples=1e9)
+    busy = where_time_goes([replace(waits, budget=Budget(server=0.4, client=0.3, idle=0.3))])
+    assert busy is not None and busy.limit.gain is not None
+    assert (busy.limit.resource, busy.limit.gain.low, busy.limit.gain.high) == ("client", 2.5, 2.5)
+    flush = replace(spent(log_flush=0.8, CPU=0.2, samples=1e9), budget=Budget(server=0.4, client=0.1, idle=0.5))
+    found = where_time_goes([flush])
+    assert found is not None and found.limit.gain is not None
+    assert (found.limit.resource, found.limit.gain.high) == ("wal", 2.0)
+
+
+def test_no_gain_is_estimated_if_other_programs_used_most_of_the_cpu() -> None:
+    taken = Budget(server=0.14, client=0.02, other=0.82, idle=0.02)
+    found = where_time_goes([replace(spent(client=0.98, CPU=0.02, samples=1e9), budget=taken)])
+    assert found is not None
+    assert (found.limit.resource, found.limit.gain) == ("client", None)
+
+
 def test_computing_with_idle_cores_and_no_wait_for_one_is_a_lack_of_clients() -> None:
     idle = Budget(server=0.015, client=0.005, other=0.01, idle=0.97)
     one = where_time_goes([replace(spent(clients=1, CPU=0.97, client=0.03), budget=idle)])

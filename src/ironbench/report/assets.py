@@ -16,7 +16,7 @@ _STACKED = (
     "thead{position:absolute;clip-path:inset(50%);width:1px;height:1px;overflow:hidden}",
     "tbody{display:block}",
     "tr{display:block;padding:.45rem 0;border-bottom:1px solid var(--line)}",
-    "tbody th{display:block;border:0;padding:0 0 .1rem;font-weight:600;overflow-wrap:anywhere}",
+    "tbody th{display:block;border:0;padding:0 0 .1rem;font-weight:600;white-space:normal;overflow-wrap:anywhere}",
     "tbody th[data-head]::before{content:attr(data-head) ' ';color:var(--muted);font-weight:400}",
     "td{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem 0;text-align:right;"
     "white-space:normal;overflow-wrap:anywhere}",

@@ -149,7 +149,7 @@ def _wait_parts(one: Explanation, of: str, least: float) -> Iterator[Row]:
 
 
 def measure_table(found: Sequence[Measure]) -> Table:
-    return Table(("metric", "before", "after", "ratio", CI), tuple(map(_measured, found)), numbers=True)
+    return Table(("metric", "before", "after", "ratio", CI), tuple(map(_measured, found)))
 
 
 def scripts(one: Explanation) -> Table:
@@ -166,9 +166,7 @@ def scripts(one: Explanation) -> Table:
         tuple(TableCell(value, "s") for value in (s.before_s, s.after_s, s.part_before_s, s.part_after_s))
         for s in one.scripts
     )
-    return Table(
-        head, tuple((s.name, *row, *_change(s)) for s, row in zip(one.scripts, rows, strict=True)), numbers=True
-    )
+    return Table(head, tuple((s.name, *row, *_change(s)) for s, row in zip(one.scripts, rows, strict=True)))
 
 
 def _changed(measure: Measure) -> Row:

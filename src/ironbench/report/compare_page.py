@@ -311,7 +311,7 @@ def _peaks(found: SystemComparison) -> Section:
         notes.append(compare_answer.no_ratio(names, why))
     notes += [compare_answer.service_equals_response()] if twice else []
     head = ("metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
-    table = Table(head, tuple(map(_row, shown)), numbers=True)
+    table = Table(head, tuple(map(_row, shown)))
     return Section("peaks", where, sentences=tuple(notes), tables=with_rows(table))
 
 
@@ -342,7 +342,7 @@ def _by_load(found: SystemComparison) -> Section:
         return Section("loads", title, sentences=(compare_answer.no_common_clients(),))
     head = ("load", "metric", "A", "B", "B / A", "A repeats", "B repeats", "ranges")
     arrows = "↑ higher is better, ↓ lower is better."
-    return Section("loads", title, sentences=(arrows,), tables=(("", Table(head, rows, numbers=True)),))
+    return Section("loads", title, sentences=(arrows,), tables=(("", Table(head, rows)),))
 
 
 def _rows_by_load(found: SystemComparison) -> Iterator[Row]:

@@ -242,14 +242,17 @@ def caveats(study: Study) -> list[str]:
         *map(wording.text, study.left_out),
         *map(report_notes.excluded, dropped_blocks(study.dropped)),
         *map(wording.text, study.warnings),
-        *(f"{_who(names, everyone, all_words)}: {text}" for text, names in systems_by_text.items()),
+        *(_of_systems(text, names, everyone, all_words) for text, names in systems_by_text.items()),
         *(f"{one.name}: {text}" for one in study.scalings for text in wording.texts(one.caveats)),
         *wording.sentences(study.unlike),
     ]
 
 
-def _who(names: list[str], everyone: int, all_words: str) -> str:
-    return all_words if len(names) == everyone > 1 else some(names)
+def _of_systems(text: str, names: list[str], everyone: int, all_words: str) -> str:
+    """Returns a caveat with the systems to which it applies, if the study has several."""
+    if everyone == 1:
+        return text
+    return f"{all_words if len(names) == everyone else some(names)}: {text}"
 
 
 def commands(study: Study) -> list[Command]:

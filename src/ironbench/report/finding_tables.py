@@ -75,7 +75,7 @@ def finding_table(findings: Sequence[Finding]) -> Table:
                 ABSENT if finding.p is None else TableCell(finding.p, "p"),
             )
         )
-    return Table(head, tuple(rows), numbers=True)
+    return Table(head, tuple(rows))
 
 
 def metric_tables(findings: Sequence[Finding]) -> list[tuple[str, Table]]:
@@ -87,9 +87,7 @@ def metric_tables(findings: Sequence[Finding]) -> list[tuple[str, Table]]:
     if len(by_pair) > _FEW:
         return [("", _across(list(by_pair.values())))]
     head = ("metric", "ratio", "CI", "better", "blocks")
-    return [
-        (wording.terms.comparison(own[0]), Table(head, _metric_rows(own), numbers=True)) for own in by_pair.values()
-    ]
+    return [(wording.terms.comparison(own[0]), Table(head, _metric_rows(own))) for own in by_pair.values()]
 
 
 def _metric_rows(findings: Sequence[Finding]) -> tuple[Row, ...]:
@@ -113,7 +111,7 @@ def _across(comparisons: Sequence[Sequence[Finding]]) -> Table:
     for own in comparisons:
         known = {one.metric: _with_interval(one) for one in own}
         rows.append((wording.terms.comparison(own[0]), *(known.get(metric, EMPTY) for metric in metrics)))
-    return Table(("comparison", *map(metric_words, metrics)), tuple(rows), numbers=True)
+    return Table(("comparison", *map(metric_words, metrics)), tuple(rows))
 
 
 def _with_interval(one: Finding) -> TableCell:
@@ -129,7 +127,7 @@ def claimed_table(findings: Sequence[Finding]) -> Table:
     for finding in findings:
         figures = (ratio_cell(finding), interval_cell(finding), verdict(finding), _blocks(finding))
         rows.append((wording.terms.comparison(finding), metric_words(finding.metric), *figures))
-    return Table(head, tuple(rows), numbers=True)
+    return Table(head, tuple(rows))
 
 
 def _blocks(finding: Finding) -> TableCell:

@@ -118,7 +118,7 @@ def page(record: ForeignRecord) -> Page:
         answer=Answer(AnswerPoint(_headline(record)), caveats=(_gaps(record), words.no_verdict())),
         sections=(
             Section("figures", "Figures", tables=with_rows(_figures([side]))),
-            Section("parts", "By transaction", tables=with_rows(Table(("", *map(_words, parts)), rows, numbers=True))),
+            Section("parts", "By transaction", tables=with_rows(Table(("", *map(_words, parts)), rows))),
             Section("over-time", "Over time", charts=tuple(_charts({side.name: side.lines}, [record], side.step_s))),
             Section("facts", "Known facts", tables=with_rows(_facts([side]))),
         ),
@@ -276,7 +276,7 @@ def _cell(value: float | None, metric: str) -> TableCell | Missing:
 def _figures(sides: Sequence[_Side]) -> Table:
     names = [name for name in _METRICS if any(name in side.metrics for side in sides)]
     rows = tuple((_words(name), *(side.metrics.get(name, ABSENT) for side in sides)) for name in names)
-    return Table(("", *(side.name for side in sides)), rows, numbers=True)
+    return Table(("", *(side.name for side in sides)), rows)
 
 
 def _facts(sides: Sequence[_Side]) -> Table:

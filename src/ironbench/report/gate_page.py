@@ -190,7 +190,7 @@ def _table(gate: Gate) -> Table:
         figures = (metric_words(finding.metric), *known)
         name = wording.terms.comparison(one.finding)
         rows.append((name, *figures, one.outcome.value))
-    return Table(_HEAD, tuple(rows), numbers=True)
+    return Table(_HEAD, tuple(rows))
 
 
 def _name(one: GatedComparison) -> str:

@@ -132,7 +132,7 @@ def _highest(found: Headroom) -> Table:
         if len(found.systems) > 1:
             row += [TableCell(ratio.value, "times") if ratio else ABSENT, _bounds(ratio, "times")]
         rows.append(tuple(row))
-    return Table(tuple(head), tuple(rows), numbers=True)
+    return Table(tuple(head), tuple(rows))
 
 
 def _bound(system: SystemHeadroom) -> Missing:
@@ -234,7 +234,7 @@ def _by_rate(found: Headroom) -> Table:
             note = f"not sustained in {lost} of {at.trials}" if at and lost else ""
             row.append(with_range(at.summary, "s", note) if at and at.summary else ABSENT)
         rows.append(tuple(row))
-    return Table(("target rate", *(one.name for one in found.systems)), tuple(rows), numbers=True)
+    return Table(("target rate", *(one.name for one in found.systems)), tuple(rows))
 
 
 def _fields(found: Headroom) -> dict[str, Any]:

@@ -195,7 +195,7 @@ def peaks(leads: Leads) -> Table:
         cores = [count(known) if known else UNKNOWN for known in leads.cores]
         a_cores, b_cores = leads.cores
         rows.append(("cores", *cores, _ratio(b_cores / a_cores if a_cores and b_cores else None), EMPTY, EMPTY))
-    return Table(("", leads.a, leads.b, f"{leads.b} / {leads.a}", CI, "at"), tuple(rows), numbers=True)
+    return Table(("", leads.a, leads.b, f"{leads.b} / {leads.a}", CI, "at"), tuple(rows))
 
 
 def by_clients(leads: Leads, work: WorkLead) -> Table:
@@ -207,7 +207,7 @@ def by_clients(leads: Leads, work: WorkLead) -> Table:
             both, words = _both(row.metric, means, trials), _outcome(leads, row, means)
             rows.append((count(clients), *both, _ratio(means.ratio), _interval(means), words))
     head = ("clients", leads.a, leads.b, f"{leads.b} / {leads.a}", CI, f"{leads.b} …")
-    return Table(head, tuple(rows), numbers=True)
+    return Table(head, tuple(rows))
 
 
 def _hardware(leads: Leads) -> str:
@@ -292,7 +292,6 @@ def peak_chart(leads: Leads) -> Chart | None:
             for row, (_, _, means) in zip(named, shown, strict=True)
             for cell in [_with_interval(means)]
         ),
-        numbers=True,
     )
     return Chart(
         "lead", f"Peaks of {leads.b} compared with {leads.a}", f"Ratios at the peak. {base.each_row(table)}.",
@@ -425,4 +424,4 @@ def _clients_layers(names: list[str], x: dict[str, Any], scale: dict[str, Any]) 
 def _clients_table(names: list[str], counts: list[int], by_place: dict[tuple[str, int], MeanRatio]) -> Table:
     ratios = {place: replace(_with_interval(one), bare=True) for place, one in by_place.items()}
     rows = tuple((count(number), *(ratios.get((name, number), EMPTY) for name in names)) for number in counts)
-    return Table(("clients", *names), rows, numbers=True)
+    return Table(("clients", *names), rows)

@@ -100,7 +100,7 @@ def table(study: Study) -> Table:
         if any(metric in column for column in columns)
     ]
     names = [part.name for part in study.parts]
-    return Table(("", *names, *(f"{name} / {names[0]}" for name in names[1:])), tuple(rows), numbers=True)
+    return Table(("", *names, *(f"{name} / {names[0]}" for name in names[1:])), tuple(rows))
 
 
 def probe_client_table(part: SubjectResults) -> Table:
@@ -114,7 +114,7 @@ def probe_client_table(part: SubjectResults) -> Table:
             if during is not None:
                 ratio = TableCell(during.centre / before.centre, "times") if before and before.centre else ABSENT
                 rows.append((f"{words}, {name}", centre(before, "s") if before else ABSENT, centre(during, "s"), ratio))
-    return Table(("", "before", "during", "during / before"), tuple(rows), numbers=True)
+    return Table(("", "before", "during", "during / before"), tuple(rows))
 
 
 def sections(study: Study) -> list[Section]:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ironbench.report import assets, theme
-from ironbench.report.cell import shown
+from ironbench.report.cell import Content, Missing, TableCell, shown
 from ironbench.report.charts.base import Table
 from ironbench.report.page import CAVEATS
 from ironbench.words import CODE, clean_lines
@@ -46,34 +46,47 @@ def environment(*packages: str) -> Environment:
         "shown": shown,
         "table_class": table_class,
         "cell_class": cell_class,
+        "figure_columns": figure_columns,
         "themes": {"light": theme.LIGHT, "dark": theme.DARK},
     }
     made.globals["parts"] = made.get_template("parts.html").module
     return made
 
 
-def cell_class(text: str) -> str:
-    """Returns the CSS class of a cell, which determines where its text may be broken. A text of one word is not broken.
-    A text with a very long word, such as a path, may be broken anywhere."""
+def figure_columns(content: Table) -> tuple[bool, ...]:
+    """Says for each column whether it contains figures, which are aligned to the right."""
+    return (False, *(_has_figures(cells) for cells in list(zip(*content.rows, strict=True))[1:]))
+
+
+def _has_figures(cells: Sequence[Content]) -> bool:
+    return any(isinstance(cell, TableCell) for cell in cells) or all(isinstance(cell, Missing) for cell in cells)
+
+
+def cell_class(cell: Content, figure: bool) -> str:
+    """Returns the CSS classes of a cell, which determine its alignment and where its text may be broken. Values and
+    texts of one word are not broken. A text with a very long word, such as a path, may be broken anywhere. `figure`:
+    whether the column contains figures."""
+    aligned = ["figure"] if figure else []
+    if isinstance(cell, TableCell):
+        return " ".join([*aligned, "word"])
+    text = shown(cell)
     if any(len(word) > _LONGEST_WORD for word in text.split(" ")):
-        return ""
-    return "words" if " " in text else "word"
+        return " ".join(aligned)
+    return " ".join([*aligned, "words" if " " in text else "word"])
 
 
-def table_class(content: Table, numbers: bool) -> str:
-    """Returns the CSS classes of a table. The classes determine how the table's columns are aligned, and below which
-    width of the container each row becomes a stack of cells."""
-    figures = numbers or content.numbers
-    columns = zip(content.head, *content.texts, strict=True)
-    # Width of the table in rem. A column of figures is as wide as its longest cell, and a column of words as its
-    # longest word.
-    needed = sum(_widest(place, column, figures) * _LETTER + _PADDING for place, column in enumerate(columns))
+def table_class(content: Table) -> str:
+    """Returns the CSS classes of a table. The classes determine whether its values may be broken, and below which width
+    of the container each row becomes a stack of cells."""
+    columns = zip(content.head, *content.rows, strict=True)
+    needed = sum(_width(column) * _LETTER + _PADDING for column in columns)
     step = next((step for step in assets.STEPS if step >= needed), assets.STEPS[-1])
-    return " ".join(
-        [*(["numbers"] if figures else []), *(["wrap"] if needed > assets.STEPS[-1] else []), f"below{step}"]
-    )
+    return " ".join([*(["wrap"] if needed > assets.STEPS[-1] else []), f"below{step}"])
 
 
-def _widest(place: int, column: Sequence[str], figures: bool) -> int:
-    cells = column[1:] if place and figures else [word for cell in column[1:] for word in cell.split(" ")]
-    return max((len(text) for text in (*column[0].split(" "), *cells)), default=0)
+def _width(column: tuple[str, *tuple[Content, ...]]) -> int:
+    """Returns the width in characters that a column needs: that of its longest value or word."""
+    head, *cells = column
+    values = [shown(cell) for cell in cells if isinstance(cell, TableCell)]
+    words = [word for cell in cells if not isinstance(cell, TableCell) for word in shown(cell).split(" ")]
+    return max(map(len, (*head.split(" "), *values, *words)))

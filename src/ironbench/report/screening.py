@@ -37,7 +37,7 @@ def screened_table(screen: Screen) -> Table:
         )
         for one in screen.factors
     )
-    return Table(head, rows, numbers=True)
+    return Table(head, rows)
 
 
 def points(study: Study, screen: Screen, compared: Sequence[AnswerPoint]) -> list[AnswerPoint]:

@@ -153,7 +153,7 @@ def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) 
             ratios = [_ratio(ones[0], one) for one in ones[1:]]
         rows.append((_title(known), *cells, *ratios))
     ratio_heads = [f"{name} / {names[0]}" for name in names[1:]]
-    return Table(("MB/s", *names, *ratio_heads), tuple(rows), numbers=True)
+    return Table(("MB/s", *names, *ratio_heads), tuple(rows))
 
 
 def bandwidths(lines: Sequence[StorageTestResult]) -> list[StorageTestResult]:
@@ -175,7 +175,7 @@ def _known_table(lines: Sequence[StorageTestResult]) -> Table:
             cells += known
         rows.append((title, *cells))
     heads = [head for way in ways for head in (f"{_WORDS[way]} MB/s", "range")]
-    return Table(("test", *heads), tuple(rows), numbers=True)
+    return Table(("test", *heads), tuple(rows))
 
 
 _Scale = tuple[float, str]
@@ -198,7 +198,7 @@ def _syncs(parts: charts.Parts) -> tuple[tuple[str, Table], ...]:
             title = f"{one.title}, {name}" if len(parts) > 1 else one.title
             rows.append((title, _figure(one, _scale(one)), _range(one, _scale(one))))
     head = ("WAL write", "flushed writes per second", "range")
-    return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
+    return (("", Table(head, tuple(rows))),) if rows else ()
 
 
 def _ratio(a: StorageTestResult | None, b: StorageTestResult | None) -> TableCell | Missing:
@@ -222,7 +222,7 @@ def details(lines: Sequence[StorageTestResult]) -> Table:
     for one in lines:
         cells = [TableCell(one.centre(metric), unit) if metric in one.figures else ABSENT for _, metric, unit in shown]
         rows.append((_title(one), TableCell(one.iops, "count/s", bare=True), *cells))
-    return Table(("", "IOPS", *(name for name, _, _ in shown)), tuple(rows), numbers=True)
+    return Table(("", "IOPS", *(name for name, _, _ in shown)), tuple(rows))
 
 
 def sections(study: Study) -> list[Section]:
@@ -301,7 +301,7 @@ def _costs(parts: Sequence[tuple[str, Sequence[StorageTestResult]]]) -> tuple[tu
             per_gb = TableCell(more_s * 1e9 / one.block_bytes, "s") if more_s > 0 else ABSENT
             rows.append((first, *(TableCell(seconds, "s") for seconds in (read_s, hit_s, more_s)), per_gb))
     head = ("read size", "from the device", "from the page cache", "I/O path overhead", "overhead per GB")
-    return (("", Table(head, tuple(rows), numbers=True)),) if rows else ()
+    return (("", Table(head, tuple(rows))),) if rows else ()
 
 
 def _lines(study: Study) -> list[tuple[str, TimelineSeries]]:
@@ -340,15 +340,15 @@ def compared(comparison: SystemComparison) -> list[tuple[str, Table]]:
     head = ("A", "B", "B / A", "A range", "B range", ranges)
     rates = [_compared(one, other, chance) for one, other in pairs if one.kind != "sync"]
     safe = [_compared(one, other, chance) for one, other in pairs if one.kind == "sync"]
-    tables = [("", Table(("MB/s", *head), tuple(rates), numbers=True))] if rates else []
-    tables += [("", Table(("flushed WAL writes per second", *head), tuple(safe), numbers=True))] if safe else []
+    tables = [("", Table(("MB/s", *head), tuple(rates)))] if rates else []
+    tables += [("", Table(("flushed WAL writes per second", *head), tuple(safe)))] if safe else []
     for words, metric in (("mean", "storage_latency_mean_s"), ("p99", "storage_latency_p99_s")):
         cells = [
             (_title(one), TableCell(x, "s"), TableCell(y, "s"), TableCell(y / x, "times"))
             for one, other in pairs
             if (x := one.centre(metric)) and (y := other.centre(metric))
         ]
-        tables.append(("", Table((f"I/O latency, {words}", "A", "B", "B / A"), tuple(cells), numbers=True)))
+        tables.append(("", Table((f"I/O latency, {words}", "A", "B", "B / A"), tuple(cells))))
     return tables
 
 

@@ -109,7 +109,7 @@ def table(study: Study) -> Table:
     """Returns a row for each figure, with the value of each system, and its ratio to the first system."""
     names = [part.name for part in study.parts]
     head = ("", *names, *(f"{name} / {names[0]}" for name in names[1:]))
-    return Table(head, tuple(_rows(study.parts)), numbers=True)
+    return Table(head, tuple(_rows(study.parts)))
 
 
 def _rows(parts: Sequence[SubjectResults]) -> list[Row]:
@@ -139,7 +139,7 @@ def queries(part: SubjectResults) -> Table:
         (name.partition("=")[2], *(centre(metrics.get(f"{metric}{{{name}}}"), "s") for _, metric in columns))
         for name in names
     ]
-    return Table(("query", *(head for head, _ in columns)), tuple(rows), numbers=True)
+    return Table(("query", *(head for head, _ in columns)), tuple(rows))
 
 
 def _planning(study: Study) -> Iterator[str]:

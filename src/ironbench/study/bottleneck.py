@@ -6,14 +6,15 @@ is the time per transaction spent in this part (Little, Operations Research 9(3)
 share s of the time is removed, and that everything else takes as long as before. Throughput is then 1 / (1 − s) times
 as high (Amdahl, AFIPS 1967). This is an estimate, not a bound. The gain is smaller if the queue moves to another
 resource. The gain is larger if the part also causes waits that disappear with it, for example waits for locks that a
-backend holds during this part. `Gain` contains the estimate with its bounds; `ceiling` measures the gain.
+backend holds during this part. `Gain` contains the estimate with its bounds; `ceiling` measures the gain. The estimate
+is never larger than the gain at which all cores are busy.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from ironbench.catalogue import base_name, part_of
@@ -95,6 +96,8 @@ class Gain:
     high: float
     """Estimate that assumes the upper bound of the part's share, and that the waits that the part may cause disappear
     with it. Infinite if nearly all time is in these parts."""
+    cores_busy: bool = False
+    """Whether `high` is the throughput with all cores busy, and only this limits the estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,10 +295,18 @@ def _limit(
     idle = _idle_cores(by_name, records) if first == SERVER_CPU else None
     if idle is not None:
         clients = max(record.cell.load.clients for record in records)
-        gain = Gain(1.0, 1 / (1 - idle) if idle < 1 else math.inf)
+        gain = Gain(1.0, 1 / (1 - idle) if idle < 1 else math.inf, cores_busy=True)
         return limit(CONCURRENCY, note("limit-clients", computing=share, idle=idle, clients=clients), gain)
     why = note("limit", resource=first, share=share, evidence=evidence)
-    return limit(first, why, _gain(parts, resources[first]))
+    gain = _gain(parts, resources[first])
+    if first == SERVER_CPU:
+        return limit(first, why, gain)
+    if taken:  # the other programs leave too little CPU time for a gain that can be estimated
+        return limit(first, why)
+    most = _most_of_cpu(first, records)
+    if most < gain.low:
+        return limit(first, why, Gain(most, most, cores_busy=True))
+    return limit(first, why, replace(gain, high=min(gain.high, most)))
 
 
 def _evidence(
@@ -317,6 +328,17 @@ def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
     least = sum(part.low for part in parts if part.name in names)
     most = sum(part.high for part in parts if part.name in names or part.name in _CAUSED)
     return Gain(1 / (1 - min(least, _ALL)), 1 / (1 - most) if most < _ALL else math.inf)
+
+
+def _most_of_cpu(resource: str, records: Sequence[Record]) -> float:
+    """Returns the throughput with all cores busy, as a multiple of the measured throughput, if a transaction takes
+    as much CPU time as before. If the client is the bottleneck, only the server counts. Returns infinity if CPU
+    time was not measured."""
+    budgets = [record.budget for record in records]
+    if not all(budget.measured for budget in budgets):
+        return math.inf
+    busy = fmean(one.server + (0.0 if resource == CLIENT else one.client) for one in budgets)
+    return 1 / busy if busy else math.inf
 
 
 def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float | None:

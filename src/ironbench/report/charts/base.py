@@ -35,8 +35,6 @@ class Table:
 
     head: tuple[str, ...]
     rows: tuple[Row, ...]
-    numbers: bool = False
-    """Whether all columns except the first contain figures. Figures are never wrapped, and are aligned to the right."""
     words: bool = False
     """Whether the columns contain words, which are aligned to the left."""
     counted: bool = False

@@ -129,7 +129,7 @@ def bar_layers(
 def _table(bars: Sequence[Bar], unit: str, groups: Sequence[str], names: Sequence[str]) -> Table:
     cells = {(bar.group, bar.name): with_range(bar.value, unit) for bar in bars}
     rows = tuple((group, *(cells.get((group, name), ABSENT) for name in names)) for group in groups)
-    return Table(("", *names), rows, numbers=True)
+    return Table(("", *names), rows)
 
 
 _MOST_CHARTS = 3

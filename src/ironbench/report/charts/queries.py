@@ -113,7 +113,7 @@ def query_table(queries: Queries) -> Table:
             row += [_time(subject, query), _ratio(one).alone if one else ABSENT]
             row += [_interval(one) if one else ABSENT] if repeated else []
         rows.append(tuple(row))
-    return Table(head, tuple(rows), numbers=True)
+    return Table(head, tuple(rows))
 
 
 def _layers(names: list[str], every: list[str], domain: list[float], labels: str) -> list[dict[str, Any]]:
@@ -262,7 +262,6 @@ def query_map(queries: Queries | None) -> list[Chart]:
     table = Table(
         ("query", *names),
         tuple((query, *(_time(subject, query) for subject in queries.subjects)) for query in queries.names),
-        numbers=True,
     )
     rows = [
         {**row, "ratio": min(_DARKEST, row["value"] / fastest[row["query"]])}

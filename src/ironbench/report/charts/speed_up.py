@@ -32,7 +32,7 @@ def speed_up(queries: Queries | None) -> list[Chart]:
         (query, *(TableCell(values[query], "times", bare=True) for values in ratios.values())) for query in shared
     ]
     all_of_them: Row = (_ALL, *(TableCell(gain, "times", bare=True) for gain in means.values()))
-    table = Table(("query", *map(str, ratios)), (*each, all_of_them), numbers=True)
+    table = Table(("query", *map(str, ratios)), (*each, all_of_them))
     drawn = [{**row, "degree": int(row["degree"]), "gain": row["value"]} for row in base.data(table, "query", "degree")]
     lines = [row for row in drawn if row["query"] != _ALL]
     whole = [row for row in drawn if row["query"] == _ALL]

@@ -104,7 +104,7 @@ def _table(names: Sequence[str], bars: Sequence[Bar], bandwidth: bool) -> Table:
     cells = {(one.title, name): _cell(one, bandwidth) for name, one in bars}
     tests = dict.fromkeys(one.title for _, one in bars)
     rows = tuple((test, *(cells.get((test, name), ABSENT) for name in names)) for test in tests)
-    return Table(("", *names), rows, numbers=True)
+    return Table(("", *names), rows)
 
 
 def _cell(one: StorageTestResult, bandwidth: bool) -> TableCell:
@@ -142,7 +142,6 @@ def latencies(parts: Parts) -> list[Chart]:
             )
             for name, test in of_rows
         ),
-        numbers=True,
     )
     rows = [
         {"test": test, "system": name, "point": point, **base.figures(cell, factor)}
@@ -215,7 +214,7 @@ def sustained(lines: Sequence[tuple[str, TimelineSeries]]) -> list[Chart]:
     ends: Iterator[Row] = (
         (name, *(TableCell(end(line.value), "bytes/s") for end in (min, max))) for name, line in drawn
     )
-    table = Table(("", "minimum", "maximum"), tuple(ends), numbers=True)
+    table = Table(("", "minimum", "maximum"), tuple(ends))
     return [
         Chart(
             "sustained",

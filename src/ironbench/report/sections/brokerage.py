@@ -48,7 +48,7 @@ def sections(study: Study) -> Iterator[Section]:
         ("Trade-Results per second and core", *(centre(score, "1/s") for score in scores)),
         ("server cores", *(count(one.cores) if one.cores else UNKNOWN for one in systems)),
     ]
-    tables = [("", Table(head, tuple(rows), numbers=True))]
+    tables = [("", Table(head, tuple(rows)))]
     tables += [(one.name, _mix(one)) for one in systems]
     title = f"Brokerage workload, {wording.text(study.place)}" if study.parts else "Brokerage workload"
     yield Section("brokerage", title, _LEAD, tables=tuple(tables), printed_at_end=True)

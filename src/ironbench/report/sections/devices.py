@@ -71,7 +71,7 @@ def _role_table(study: Study) -> Table:
         for one in study.details.role_latencies
     )
     head = ("I/O", "mean incl. kernel queue", "range", "p99 excl. kernel queue", "IOPS", "mean size")
-    return Table(head, rows, numbers=True)
+    return Table(head, rows)
 
 
 _TITLES = {
@@ -173,7 +173,7 @@ def _io_table(distributions: list[tuple[str, Distribution]]) -> Table:
         )
         for name, one in distributions
     )
-    return Table(("", "I/Os", "median", "p99", "maximum"), rows, numbers=True)
+    return Table(("", "I/Os", "median", "p99", "maximum"), rows)
 
 
 _LEAD_READS = (
@@ -204,7 +204,7 @@ def read_cost_table(study: Study) -> Table:
         "total CPU per read",
         "engine CPU per GB",
     )
-    return Table(head, rows, numbers=True)
+    return Table(head, rows)
 
 
 def _cost(cost: Summary | None) -> TableCell | Missing:

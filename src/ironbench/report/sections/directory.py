@@ -43,7 +43,7 @@ def _table(counting: Sequence[tuple[str, Mapping[str, Summary]]]) -> Table | Non
         for metric, head in names.items()
         if any(metric in metrics for _, metrics in counting)
     )
-    return Table(("", *(name for name, _ in counting)), rows, numbers=True)
+    return Table(("", *(name for name, _ in counting)), rows)
 
 
 def _value(metric: str, metrics: Mapping[str, Summary]) -> TableCell | Missing:

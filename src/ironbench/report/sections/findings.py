@@ -52,7 +52,7 @@ def earlier(study: Study) -> list[tuple[str, Table]]:
     """Returns tables of the findings and claims of all rounds except the last one."""
     rows = [(str(one.number), row) for one in study.earlier for row in claimed_table(one.findings).rows]
     judgements = [(str(one.number), judged) for one in study.earlier for judged in one.claims]
-    findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in rows), numbers=True)
+    findings = Table(("round", *claimed_table(()).head), tuple((number, *row) for number, row in rows))
     expected = tuple((number, judged.claim.text, judged.verdict, _because(judged)) for number, judged in judgements)
     claims = Table(("round", "claim", "outcome", "reason"), expected, words=True)
     tables = [("Findings", findings), ("Claims", claims)]

@@ -138,4 +138,4 @@ def _table(one: LoadCourse) -> Table:
         )
         for moment in one.moments[::step]
     )
-    return Table(("second", _ASKED[one.curve.of], "completed", "99th percentile"), rows, numbers=True)
+    return Table(("second", _ASKED[one.curve.of], "completed", "99th percentile"), rows)

@@ -194,7 +194,7 @@ def _table(metric: str, shown: list[str], rates: Sequence[_Rate]) -> Table:
     for rate in rates:
         times = [rate.sides[name].times.get(metric) if name in rate.sides else None for name in shown]
         rows.append((" · ".join(rate.words), *(with_range(time.summary, "s") if time else EMPTY for time in times)))
-    return Table(("load", *shown), tuple(rows), numbers=True)
+    return Table(("load", *shown), tuple(rows))
 
 
 _SHOWN = (("response_time_p50_s", "median"), ("response_time_p99_s", "p99"))
@@ -224,7 +224,7 @@ def _times_table(loads: Sequence[SameLoad]) -> Table:
         rate = TableCell(one.rate, "1/s") if one.rate else EMPTY
         known = [_behind(one)] if behind else []
         rows.append((TableCell(one.share, "share"), rate, *cells, count(blocks), *known))
-    return Table(tuple(head), tuple(rows), numbers=True)
+    return Table(tuple(head), tuple(rows))
 
 
 def _times(one: SameLoad, metric: str, finding: Finding | None) -> Row:

@@ -59,10 +59,10 @@ def sections(study: Study) -> Iterator[Section]:
     }
     names = tuple(one.name for one in systems)
     rows: list[Row] = [(words, *cells) for words, cells in facts.items()]
-    overview = Table(("", *names), tuple(rows), numbers=True)
+    overview = Table(("", *names), tuple(rows))
     if len(systems) > _FEW:
         turned = tuple((name, *cells) for name, *cells in zip(names, *facts.values(), strict=True))
-        overview = Table(("", *facts), turned, numbers=True)
+        overview = Table(("", *facts), turned)
     tables = [("", overview)]
     tables += [(one.name, _mix(one.metrics)) for one in systems]
     title = f"TPC-C-derived workload, {wording.text(study.place)}" if study.parts else "TPC-C-derived workload"

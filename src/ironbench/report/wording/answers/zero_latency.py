@@ -69,6 +69,9 @@ def _limit_and_gain(spent: TimeSpent, measured: Sequence[Ceiling]) -> str:
         return why
     if limit.resource == CONCURRENCY:
         return f"{why} Estimate: with all cores busy, up to {roughly(limit.gain.high)}x the throughput."
+    if limit.gain.cores_busy:
+        most = f"up to {roughly(limit.gain.high)}x the throughput, with all cores busy"
+        return f"{why} Estimate: without this bottleneck, {most}."
     return f"{why} Estimate: without this bottleneck, {_range(limit.gain)} throughput."
 
 
