@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from ironbench.report import wording
 from ironbench.report.cell import UNKNOWN, Content, Row, TableCell, centre
 from ironbench.report.charts.base import Table
-from ironbench.report.numbers import unit_of
+from ironbench.report.overview import overview
 from ironbench.report.page import Section
 from ironbench.study.study import Study
 from ironbench.study.summarise import Summary
@@ -28,8 +28,6 @@ from ironbench.workloads.tpcc.figures import (
 from ironbench.workloads.tpcc.transactions import DELIVERY, ISOLATION, REQUEST
 
 PLACE = 111
-_FEW = 3
-"""Up to this number of systems, each system is a column of the overview. With more systems, each system is a row."""
 _LEAD = (
     "The score is NOPM, the number of committed New-Order transactions per minute. For all types of transactions "
     "except New-Order, the standard prescribes a minimum share. For each type, the standard prescribes a limit "
@@ -52,18 +50,7 @@ def sections(study: Study) -> Iterator[Section]:
     systems = [one for one in study.main if NOPM in one.metrics]
     if not systems:
         return
-    facts = {
-        words: tuple(centre(one.metrics.get(metric), unit_of(metric)) for one in systems)
-        for words, metric in _FACTS.items()
-        if any(metric in one.metrics for one in systems)
-    }
-    names = tuple(one.name for one in systems)
-    rows: list[Row] = [(words, *cells) for words, cells in facts.items()]
-    overview = Table(("", *names), tuple(rows))
-    if len(systems) > _FEW:
-        turned = tuple((name, *cells) for name, *cells in zip(names, *facts.values(), strict=True))
-        overview = Table(("", *facts), turned)
-    tables = [("", overview)]
+    tables = [("", overview(systems, _FACTS))]
     tables += [(one.name, _mix(one.metrics)) for one in systems]
     title = f"TPC-C-derived workload, {wording.text(study.place)}" if study.parts else "TPC-C-derived workload"
     yield Section("tpcc", title, _LEAD, tables=tuple(tables), printed_at_end=True)

@@ -1,0 +1,28 @@
+"""The overview of a workload's results: a table of the metrics that users of the workload expect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ironbench.report.cell import Row, centre
+from ironbench.report.charts.base import Table
+from ironbench.report.numbers import unit_of
+from ironbench.study.study import CellResults, SubjectResults
+
+_FEW = 3
+"""Up to this number of systems, each system is a column of the overview. With more systems, each system is a row."""
+
+
+def overview(systems: Sequence[SubjectResults | CellResults], facts: Mapping[str, str]) -> Table:
+    """Returns a table of the metrics that at least one system has. `facts`: metrics by the words that name them."""
+    cells = {
+        words: tuple(centre(one.metrics.get(metric), unit_of(metric)) for one in systems)
+        for words, metric in facts.items()
+        if any(metric in one.metrics for one in systems)
+    }
+    names = tuple(one.name for one in systems)
+    if len(systems) > _FEW:
+        turned: list[Row] = [(name, *figures) for name, *figures in zip(names, *cells.values(), strict=True)]
+        return Table(("", *cells), tuple(turned))
+    rows: list[Row] = [(words, *figures) for words, figures in cells.items()]
+    return Table(("", *names), tuple(rows))

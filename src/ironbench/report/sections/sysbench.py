@@ -1,0 +1,35 @@
+"""Results of the workload `sysbench` in the order in which sysbench prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ironbench.report import wording
+from ironbench.report.overview import overview
+from ironbench.report.page import Section
+from ironbench.study.study import Study
+
+PLACE = 112
+_QUERIES = "queries_per_s"
+_LEAD = (
+    "These are the results that sysbench prints. As in sysbench, an event is one execution of the test. Queries "
+    "include BEGIN and COMMIT. sysbench counts restarted events as ignored errors."
+)
+_FACTS = {
+    "events (transactions) per second": "throughput",
+    "queries per second": _QUERIES,
+    "restarted events per trial": "retries",
+    "reconnects per trial": "reconnects",
+    "average response time": "response_time_mean_s",
+    "95th percentile of response times": "response_time_p95_s",
+    "maximum response time": "response_time_max_s",
+}
+
+
+def sections(study: Study) -> Iterator[Section]:
+    systems = [one for one in study.main if _QUERIES in one.metrics]
+    if systems:
+        title = (
+            f"Results of sysbench's test, {wording.text(study.place)}" if study.parts else "Results of sysbench's test"
+        )
+        yield Section("sysbench", title, _LEAD, tables=(("", overview(systems, _FACTS)),), printed_at_end=True)
