@@ -169,6 +169,13 @@ impl<X: Transaction> Worker for ServerLoop<X> {
         }
     }
 
+    fn waits_for_jobs(&self) -> bool {
+        match self {
+            Self::Uring(event_loop) => event_loop.waits_for_jobs(),
+            Self::Epoll(event_loop) => event_loop.waits_for_jobs(),
+        }
+    }
+
     fn end_sessions(self) {
         match self {
             Self::Uring(event_loop) => event_loop.end_sessions(),

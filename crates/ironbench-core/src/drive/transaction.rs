@@ -81,9 +81,10 @@ pub trait Transaction {
         0
     }
 
-    /// Returns how many unfinished jobs are due before `instant`. Returns 0 if the number is unknown.
-    fn due_until(&self, _instant: u64) -> u64 {
-        0
+    /// Returns the due times of the client's transactions that have not started, in ascending order. Returns none if
+    /// the client has no recorded schedule.
+    fn not_started(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        Box::new(std::iter::empty())
     }
 
     /// Whether the client wants a new connection before its next transaction.

@@ -32,13 +32,8 @@ impl Default for Buckets {
 impl Buckets {
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.record_n(ns, 1);
-    }
-
-    #[inline]
-    pub fn record_n(&mut self, ns: u64, times: u64) {
         let bucket = bucket_index(ns.min(LONGEST_NS));
-        self.counts[bucket] += times;
+        self.counts[bucket] += 1;
         self.highest = self.highest.max(bucket);
     }
 

@@ -269,14 +269,14 @@ impl<'p, D: Dialogue<'p>> Transaction for Replayer<'p, D> {
         }
     }
 
-    fn due_until(&self, instant: u64) -> u64 {
+    fn not_started(&self) -> Box<dyn Iterator<Item = u64> + '_> {
         if !matches!(self.replay.mode, Mode::Schedule | Mode::Rate) {
-            return u64::from(self.inside);
+            return Box::new(std::iter::empty());
         }
         let mut rest = self.rest;
-        let later = std::iter::from_fn(|| Statement::read(&mut rest));
+        let later = std::iter::from_fn(move || Statement::read(&mut rest));
         let starts = self.next.into_iter().chain(later).filter(|statement| statement.has(flag::BEGINS));
-        u64::from(self.inside) + starts.take_while(|statement| self.due(statement) < instant).count() as u64
+        Box::new(starts.map(|statement| self.due(&statement)))
     }
 
     fn wants_reconnect(&self) -> bool {

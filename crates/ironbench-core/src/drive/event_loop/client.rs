@@ -65,9 +65,14 @@ impl<X: Transaction> Client<X> {
         }
     }
 
-    /// Returns the number of the client's jobs that are due before `instant` and have not started.
-    pub fn due_not_started(&self, instant: u64) -> u64 {
-        self.transaction.due_until(instant).saturating_sub(u64::from(self.is_in_transaction()))
+    /// Returns the due times of the client's recorded transactions that are due before `instant` and have not started.
+    pub fn not_started_before(&self, instant: u64) -> impl Iterator<Item = u64> {
+        self.transaction.not_started().take_while(move |due| *due < instant)
+    }
+
+    /// Whether the client has a recorded transaction that is due before `instant` and has not started.
+    pub fn has_due(&self, instant: u64) -> bool {
+        self.not_started_before(instant).next().is_some()
     }
 }
 

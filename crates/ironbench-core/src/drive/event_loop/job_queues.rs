@@ -22,6 +22,11 @@ impl JobQueue {
     pub fn wake_at(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.next_job_at)
     }
+
+    /// Removes all clients for which `keeps` returns false.
+    pub fn keep(&mut self, keeps: impl Fn(usize) -> bool) {
+        self.waiting.retain(|client| keeps(*client));
+    }
 }
 
 impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
@@ -113,12 +118,13 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
         }
     }
 
-    /// Returns true if the client may wait for a job. Otherwise ends the client and returns false, for example because
-    /// the window has closed.
-    fn may_wait(&mut self, client: usize) -> bool {
-        let open = self.clients[client].job_queue.is_some() && self.drain_until == NEVER;
+    /// Returns true if the client may wait for a job. Otherwise ends the client and returns false. After the window has
+    /// closed, clients start only the recorded transactions that were due inside it.
+    fn may_wait(&mut self, id: usize) -> bool {
+        let client = &self.clients[id];
+        let open = client.job_queue.is_some() && (self.drain_until == NEVER || client.has_due(self.due_until));
         if !open {
-            self.end(client);
+            self.end(id);
         }
         open
     }

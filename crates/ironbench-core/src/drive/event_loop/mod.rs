@@ -127,7 +127,7 @@ struct EventLoopRun<'a, 'r, T, X> {
     settled: bool,
     /// Time at which the trial stops waiting for unfinished transactions. `NEVER` while the window is open.
     drain_until: u64,
-    /// Transactions due at or after this instant remain in the schedule.
+    /// End of the window. Transactions due at or after this instant do not start. `NEVER` while the window is open.
     due_until: u64,
     /// Number of transactions of the schedule that this thread has started.
     scheduled: u64,

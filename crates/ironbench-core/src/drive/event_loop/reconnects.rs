@@ -27,7 +27,8 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
     pub(super) fn may_reconnect(&self, id: usize, now: u64) -> bool {
         let client = &self.clients[id];
         let goes_on = client.transactions_left > 0 || client.job_queue.is_some();
-        goes_on && self.drain_until == NEVER && now < self.slice_end && self.reconnector.is_some()
+        let in_time = self.drain_until == NEVER || client.has_due(self.due_until);
+        goes_on && in_time && now < self.slice_end && self.reconnector.is_some()
     }
 
     /// Ends the client's session and requests a new connection.

@@ -121,32 +121,34 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
     fn close(&mut self, now: u64) {
         self.count_in_progress();
         let end = self.recorder.window_end();
+        self.due_until = end;
         if self.pace.is_open() {
-            self.due_until = end;
             self.unfinished.scheduled = Some(Scheduled { in_time: self.scheduled, begun: 0 });
         }
         for client in self.clients.iter() {
-            // If the client is behind schedule, one of its due jobs is in progress. `due_not_started` does not count
-            // this job, because it may still end.
-            let due_not_started = client.due_not_started(end);
-            self.unfinished.not_started += due_not_started;
-            self.recorder.never_started(due_not_started);
+            for due in client.not_started_before(end) {
+                self.unfinished.not_started += 1;
+                self.recorder.waits(due);
+            }
         }
         self.drain_until = now + self.start.drain_timeout_ns();
         for id in 0..self.clients.len() {
-            let Client { state, intended, job_queue: line, .. } = self.clients[id];
-            let goes_on = match state {
-                State::Scheduled => intended < end,
-                State::Reconnecting | State::Disconnected => self.pace.is_open() && line.is_none(),
+            let client = &self.clients[id];
+            let goes_on = match client.state {
+                State::Scheduled => client.intended < end,
+                State::Reconnecting | State::Disconnected if client.job_queue.is_none() => self.pace.is_open(),
+                State::Waiting | State::Reconnecting => client.has_due(end),
                 State::Busy | State::Sleeping => true,
-                State::Idle | State::Thinking | State::Waiting | State::Ended => false,
+                State::Idle | State::Thinking | State::Disconnected | State::Ended => false,
             };
             if !goes_on {
                 self.end_session(id);
             }
         }
         self.idle.clear();
-        self.job_queues.clear();
+        for queue in &mut self.job_queues {
+            queue.keep(|client| self.clients[client].state == State::Waiting);
+        }
     }
 
     pub(super) fn finish(mut self, now: u64) -> UnfinishedWork {
@@ -163,6 +165,9 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
             let state = self.clients[id].state;
             if self.clients[id].is_in_transaction() {
                 self.recorder.censored(self.clients[id].intended, now);
+            }
+            for due in self.clients[id].not_started_before(self.due_until) {
+                self.recorder.censored(due, now);
             }
             self.end_session(id);
             match state {

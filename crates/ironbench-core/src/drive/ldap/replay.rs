@@ -4,8 +4,6 @@
 //! A client replays several recorded connections, one after the other, and runs one operation at a time. An operation
 //! that becomes due while another runs has to wait, and its response time includes the wait.
 
-use std::ops::Range;
-
 use pgbench_script::{Piece, Random, Seeds};
 use serde::{Deserialize, Serialize};
 
@@ -166,11 +164,6 @@ impl<'p> Replayer<'p> {
         self.recorded.get(at).map_or(NEVER, |(after, ..)| self.origin.saturating_add(*after))
     }
 
-    /// Returns the indexes of the operations after the current one.
-    fn rest(&self) -> Range<usize> {
-        self.at..self.recorded.len()
-    }
-
     fn next_id(&mut self) {
         self.id = self.id.checked_add(1).unwrap_or(super::FIRST_ID);
     }
@@ -324,8 +317,8 @@ impl Transaction for Replayer<'_> {
         }
     }
 
-    fn due_until(&self, instant: u64) -> u64 {
-        self.rest().take_while(|at| self.due(*at) < instant).count() as u64
+    fn not_started(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        Box::new((self.at + usize::from(self.under_way)..self.recorded.len()).map(|at| self.due(at)))
     }
 
     fn wants_reconnect(&self) -> bool {

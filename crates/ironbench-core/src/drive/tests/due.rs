@@ -107,3 +107,99 @@ mod sqlite {
         assert!(summary.censored + summary.transactions < 100, "some ended while the trial drained");
     }
 }
+
+mod recorded {
+    use super::*;
+    use crate::drive::jobs::Next;
+    use crate::drive::kind::Kind;
+    use crate::drive::transaction::{Ending, Step, Transaction};
+    use crate::drive::{compile, engines};
+    use crate::measure::Tally;
+    use crate::measure::clock::MILLISECOND;
+    use crate::wire::transport::Mailbox;
+
+    /// A client that follows its own recorded schedule, with a transaction every 10 ms.
+    struct Recorded {
+        client: usize,
+        origin: u64,
+        begun: u64,
+        of: u64,
+    }
+
+    impl Recorded {
+        fn due(&self, number: u64) -> u64 {
+            self.origin + number * 10 * MILLISECOND
+        }
+    }
+
+    impl Transaction for Recorded {
+        fn start(&mut self, origin: u64) {
+            self.origin = origin;
+        }
+
+        fn begin(&mut self, _: &mut Mailbox, _: &mut Tally) -> Step {
+            self.begun += 1;
+            Step::Send
+        }
+
+        fn resume(&mut self, _: &mut Mailbox, _: &mut Tally) -> Step {
+            Step::Receive
+        }
+
+        fn reply(&mut self, _: &mut Mailbox, _: &mut Tally) -> Step {
+            Step::Ended(Ending { kind: 0, well: true, retries: 0 })
+        }
+
+        fn job_queue(&self) -> Option<usize> {
+            Some(self.client)
+        }
+
+        fn claim(&mut self, now: u64) -> Next {
+            match self.due(self.begun) {
+                _ if self.begun == self.of => Next::Over,
+                due if due <= now => Next::Job { script: 0, due },
+                due => Next::NotBefore(due),
+            }
+        }
+
+        fn not_started(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+            Box::new((self.begun..self.of).map(|number| self.due(number)))
+        }
+    }
+
+    /// Runs two clients for 0.5 s, in which 50 recorded transactions of each client are due.
+    fn replay(service_ns: u64) -> Outcome {
+        let plan = plan(2, 2, Stop::DurationS(0.5));
+        let kinds = Kind::of_program(&compile(&plan, None).unwrap());
+        work(&plan, &Control::new(), plan.threads, &kinds, |context| {
+            let client = |client| Recorded { client, origin: 0, begun: 0, of: 60 };
+            engines::run_null(context, service_ns, client, &mut || true)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_waits_at_the_end_is_drained_and_its_service_time_is_not_its_response_time() {
+        let outcome = replay(20 * MILLISECOND);
+        let (summary, response) = (&outcome.summary, &outcome.histograms["response_time"]);
+        assert_eq!(summary.transactions + summary.unfinished + summary.not_started, 100);
+        assert!(summary.not_started > 40, "{}", summary.not_started);
+        assert_eq!((response.count(), summary.completed, summary.censored), (100, 100, 0));
+        // The last of 50 transactions of a client starts 49 times 10 ms late.
+        assert!(response.max_s() > 0.5 && response.max_s() < 0.7, "{}", response.max_s());
+        assert!(summary.longest_wait_s > 0.2, "{}", summary.longest_wait_s);
+        assert!(outcome.histograms["service_time"].quantile_s(0.5) < 0.03);
+    }
+
+    #[test]
+    fn what_never_starts_is_censored_at_the_time_it_waited() {
+        let outcome = replay(600_000 * MILLISECOND);
+        let (summary, response) = (&outcome.summary, &outcome.histograms["response_time"]);
+        assert_eq!((summary.transactions, summary.unfinished, summary.not_started), (0, 2, 98));
+        assert_eq!((summary.censored, response.count()), (100, 100));
+        // In tests, the trial waits 2 s for transactions in progress. The last one was due 10 ms before the end.
+        assert!(response.min_s() > 2.0 && response.min_s() < 2.2, "{}", response.min_s());
+        assert!(response.max_s() > 2.49, "{}", response.max_s());
+        assert!(summary.longest_wait_s > 0.49, "{}", summary.longest_wait_s);
+    }
+}

@@ -41,12 +41,10 @@ impl Recorder<'_> {
         }
     }
 
-    /// Records jobs that were due inside the window but did not start. The due times of these jobs are unknown. Each
-    /// job is therefore recorded with the length of the window, which makes it one of the slowest. Called after the
-    /// window has closed.
-    pub fn never_started(&mut self, count: u64) {
+    /// Records a transaction that was due at `due` and has not started when the window has closed.
+    pub fn waits(&mut self, due: u64) {
         if self.due_from > 0 {
-            self.edges.censored.record_n(self.window.end - self.window.start, count);
+            self.edges.longest_wait_ns = self.edges.longest_wait_ns.max(self.window.end.saturating_sub(due));
         }
     }
 

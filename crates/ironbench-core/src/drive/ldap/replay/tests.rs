@@ -18,8 +18,9 @@ fn an_operation_is_due_at_its_time_and_the_next_connection_begins_between_two() 
     client.start(1000);
     assert_eq!(client.claim(1009), Next::NotBefore(1010));
     assert_eq!(client.claim(1015), Next::Job { script: 0, due: 1010 });
-    assert_eq!(client.due_until(1021), 2);
+    assert_eq!(client.not_started().collect::<Vec<_>>(), [1010, 1020, 1030]);
     assert_eq!(client.begin(&mut mailbox, &mut tally), Step::Send);
+    assert_eq!(client.not_started().collect::<Vec<_>>(), [1020, 1030], "the first is in progress");
     mailbox.inbox.append(&crate::drive::ldap::tests::answer(client.id, op::SEARCHED, 0));
     assert_eq!(client.reply(&mut mailbox, &mut tally), Step::Ended(Ending { kind: 0, well: true, retries: 0 }));
     assert!(!client.wants_reconnect());
