@@ -9,7 +9,8 @@ import pytest
 
 from ironbench import workloads
 from ironbench.engines.mariadb.logs import MysqlLogs, recognised
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
+from ironbench.model.note import note
 from ironbench.report import wording
 from ironbench.report.capture import page
 from ironbench.report.formats import text
@@ -125,6 +126,19 @@ def test_logs_are_read_compressed_from_a_directory_and_in_the_order_of_time(tmp_
     (tmp_path / "log" / "error.log").write_text("a message\n")
     logs.capture([str(tmp_path / "log")], str(tmp_path / "x.capture"))
     assert rows(str(tmp_path / "x.capture"), "template") == [("select ?",), ("delete from t",)]
+
+
+def test_a_log_whose_compressed_data_are_truncated_is_read_as_far_as_they_reach(tmp_path: Path) -> None:
+    whole = gzip.compress("".join(MYSQL.replace("select 1", f"select {n}") for n in range(3000)).encode())
+    (tmp_path / "slow.log.gz").write_bytes(whole[: len(whole) // 2])
+    facts = logs.capture([str(tmp_path / "slow.log.gz")], str(tmp_path / "x.capture"))
+    assert 500 < facts.statements < 2500
+    assert note("capture-truncated-archives", files=("slow.log.gz",)) in facts.notes
+    damaged = whole[:2000] + bytes(1000) + whole[3000:]
+    (tmp_path / "slow.log.gz").write_bytes(damaged)
+    with pytest.raises(FailureError, match=r"slow\.log\.gz"):
+        logs.capture([str(tmp_path / "slow.log.gz")], str(tmp_path / "y.capture"))
+    assert not (tmp_path / "y.capture").exists()
 
 
 def test_a_masked_capture_has_no_literal(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -22,6 +22,9 @@ pub struct Buffer {
     start: usize,
     end: usize,
     is_complete: bool,
+    /// Whether the decompressor has requested bytes after the end of the file. Always false without compression.
+    at_end: Arc<AtomicBool>,
+    is_truncated: bool,
 }
 
 impl Buffer {
@@ -29,18 +32,24 @@ impl Buffer {
     pub fn open(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let mut magic = [0; 4];
-        let known = read_up_to(&mut file, &mut magic)?;
+        let (known, error) = read_up_to(&mut file, &mut magic);
+        error.map_or(Ok(()), Err)?;
         let whole = io::Cursor::new(magic).take(known as u64).chain(file);
-        let counted = BufReader::with_capacity(PIECE, Counted { source: whole, read: Arc::clone(read) });
-        Ok(Self::new(match magic {
-            [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(counted)),
-            [0x28, 0xb5, 0x2f, 0xfd] => Box::new(Frames { source: Some(counted), frame: None }),
-            _ => Box::new(counted),
-        }))
+        let at_end = Arc::<AtomicBool>::default();
+        let counted = Counted { source: whole, read: Arc::clone(read), at_end: Arc::clone(&at_end) };
+        let counted = BufReader::with_capacity(PIECE, counted);
+        Ok(match magic {
+            [0x1f, 0x8b, ..] => Self { at_end, ..Self::new(Box::new(MultiGzDecoder::new(counted))) },
+            [0x28, 0xb5, 0x2f, 0xfd] => {
+                Self { at_end, ..Self::new(Box::new(Frames { source: Some(counted), frame: None })) }
+            }
+            _ => Self::new(Box::new(counted)),
+        })
     }
 
     pub fn new(source: Box<dyn Read + Send>) -> Self {
-        Self { source, bytes: Vec::new(), start: 0, end: 0, is_complete: false }
+        let (bytes, at_end) = (Vec::new(), Arc::default());
+        Self { source, bytes, start: 0, end: 0, is_complete: false, at_end, is_truncated: false }
     }
 
     pub fn unread(&self) -> &[u8] {
@@ -52,13 +61,18 @@ impl Buffer {
         self.is_complete
     }
 
+    /// Whether the file is compressed and ends in the middle of the compressed data.
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
+    }
+
     pub fn consume(&mut self, count: usize) {
         self.start += count;
         debug_assert!(self.start <= self.end);
     }
 
     /// Reads more bytes. Returns false at the end of the file. Also returns false if `LONGEST` bytes are unread,
-    /// because no entry is that long.
+    /// because no entry is that long. If the compressed data are truncated, the file ends where they end.
     pub fn read_more(&mut self) -> io::Result<bool> {
         if self.is_complete || self.unread().len() >= LONGEST {
             return Ok(false);
@@ -69,36 +83,46 @@ impl Buffer {
         if self.bytes.len() < wanted {
             self.bytes.resize(wanted, 0);
         }
-        let count = read_up_to(&mut self.source, &mut self.bytes[self.end..])?;
+        let (count, error) = read_up_to(&mut self.source, &mut self.bytes[self.end..]);
         self.end += count;
         self.is_complete = self.end < self.bytes.len();
+        match error {
+            Some(error) if !self.at_end.load(Relaxed) => return Err(error),
+            Some(_) => (self.is_complete, self.is_truncated) = (true, true),
+            None => {}
+        }
         Ok(count > 0)
     }
 }
 
-/// Fills the buffer, or reads to the end of the file.
-fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+/// Fills the buffer, or reads to the end of the file or to an error. Returns the number of bytes read, and the error.
+fn read_up_to(source: &mut impl Read, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
     let mut filled = 0;
     while filled < buffer.len() {
         match source.read(&mut buffer[filled..]) {
             Ok(0) => break,
             Ok(count) => filled += count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => return (filled, Some(error)),
         }
     }
-    Ok(filled)
+    (filled, None)
 }
 
 struct Counted<R> {
     source: R,
     read: Arc<AtomicU64>,
+    /// Set when a caller requests bytes after the end.
+    at_end: Arc<AtomicBool>,
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(buffer)?;
         self.read.fetch_add(count as u64, Relaxed);
+        if count == 0 && !buffer.is_empty() {
+            self.at_end.store(true, Relaxed);
+        }
         Ok(count)
     }
 }
@@ -162,7 +186,48 @@ mod tests {
             }
             assert!(found == if name == "empty" { Vec::new() } else { text.clone() }, "{name}");
             assert_eq!(read.load(Relaxed), bytes.len() as u64, "{name}");
+            assert!(!buffer.is_truncated(), "{name}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Returns the contents of a file, and whether its compressed data are truncated.
+    fn read(bytes: &[u8]) -> io::Result<(Vec<u8>, bool)> {
+        let place = std::env::temp_dir().join(format!("ironbench-input-{:?}", std::thread::current().id()));
+        std::fs::write(&place, bytes)?;
+        let opened = Buffer::open(&place, &Arc::default());
+        std::fs::remove_file(&place)?;
+        let (mut buffer, mut found) = (opened?, Vec::new());
+        while buffer.read_more()? {
+            found.extend_from_slice(buffer.unread());
+            buffer.consume(buffer.unread().len());
+        }
+        Ok((found, buffer.is_truncated()))
+    }
+
+    #[test]
+    fn truncated_compressed_data_are_read_as_far_as_they_reach() {
+        let text: Vec<u8> = (0..300_000).flat_map(|number| format!("{number}\n").into_bytes()).collect();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let zstd = ruzstd::encoding::compress_to_vec(&text[..], ruzstd::encoding::CompressionLevel::Fastest);
+        for packed in [gzip.finish().unwrap(), zstd] {
+            for cut in [6, packed.len() / 2, packed.len() - 1] {
+                let (found, is_truncated) = read(&packed[..cut]).unwrap();
+                assert!(is_truncated && text.starts_with(&found), "{cut}");
+                assert!(found.len() > text.len() / 3 || cut == 6, "{cut}: {}", found.len());
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_compressed_data_are_an_error() {
+        let text: Vec<u8> = (0..300_000).flat_map(|number| format!("{number}\n").into_bytes()).collect();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).unwrap();
+        let mut packed = gzip.finish().unwrap();
+        let checksum = packed.len() - 8;
+        packed[checksum] ^= 1;
+        assert!(read(&packed).is_err());
     }
 }

@@ -39,7 +39,7 @@ impl Format {
 pub struct Damage {
     /// Lines that are not part of an entry.
     pub unreadable: u64,
-    /// Files whose last entry is incomplete.
+    /// Files whose last entry is incomplete. Files whose compressed data are truncated are counted separately.
     pub truncated: u64,
 }
 
@@ -71,11 +71,11 @@ impl Reader {
     /// Opens a file and recognises its format.
     ///
     /// # Errors
-    /// Input: the file cannot be read, or is not a log in a known format.
+    /// Input: the file is not a log in a known format. Failure: the file cannot be read, for example because its
+    /// compressed data are damaged.
     pub fn open(path: &Path, prefix: Option<&Prefix>, read: &Arc<AtomicU64>) -> Result<Self> {
-        let unreadable = |error: std::io::Error| Error::input(path.display().to_string(), error.to_string());
-        let mut buffer = Buffer::open(path, read).map_err(unreadable)?;
-        buffer.read_more().map_err(unreadable)?;
+        let mut buffer = Buffer::open(path, read).map_err(|error| unreadable(path, &error))?;
+        buffer.read_more().map_err(|error| unreadable(path, &error))?;
         let mut reader = Self {
             path: path.to_owned(),
             buffer,
@@ -112,12 +112,26 @@ impl Reader {
                 return Ok(Format::Stderr);
             }
         }
+        let subject = self.path.display().to_string();
+        if self.buffer.is_truncated() {
+            let cause = "the compressed data are truncated before the end of the first log entry";
+            return Err(Error::failure(subject, cause).hint("copy the file again"));
+        }
         let cause = if self.prefix.is_some() {
             "no line has the form of csvlog or jsonlog, or begins with the given prefix"
         } else {
             "no line has the form of csvlog or jsonlog"
         };
-        Err(Error::input(self.path.display().to_string(), cause).hint(NEEDS_PREFIX))
+        Err(Error::input(subject, cause).hint(NEEDS_PREFIX))
+    }
+
+    /// Whether the file is compressed and ends in the middle of the compressed data.
+    pub fn is_truncated(&self) -> bool {
+        self.buffer.is_truncated()
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     pub fn format(&self) -> Format {
@@ -157,10 +171,7 @@ impl Reader {
                     self.buffer.consume(length);
                 }
                 Found::Incomplete => {
-                    let more = self.buffer.read_more().map_err(|error| {
-                        Error::failure(self.path.display().to_string(), format!("cannot be read: {error}"))
-                    })?;
-                    if more {
+                    if self.buffer.read_more().map_err(|error| unreadable(&self.path, &error))? {
                         continue;
                     }
                     let rest = self.buffer.unread();
@@ -175,7 +186,7 @@ impl Reader {
                             self.buffer.consume(end + 1);
                         }
                         None => {
-                            self.damage.truncated += 1;
+                            self.damage.truncated += u64::from(!self.buffer.is_truncated());
                             self.buffer.consume(rest.len());
                         }
                     }
@@ -209,6 +220,10 @@ impl Reader {
             }
         }
     }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::failure(path.display().to_string(), format!("cannot be read: {error}"))
 }
 
 enum Found {

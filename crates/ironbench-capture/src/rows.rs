@@ -15,7 +15,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 pub use arrow::ffi_stream::FFI_ArrowArrayStream;
 use arrow::record_batch::RecordBatchReader;
-use ironbench_core::{Error, Result};
+use ironbench_core::{Error, Kind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Analyses, Analysis};
@@ -49,6 +49,8 @@ pub struct Summary {
     pub jumps: u64,
     pub unreadable: u64,
     pub truncated: u64,
+    /// Names of the compressed files whose compressed data are truncated.
+    pub truncated_archives: Vec<String>,
     pub unknown_zones: Vec<String>,
     /// Length at which the server seems to have cut parameters, or 0 if no parameter seems to be cut.
     pub cut_at: usize,
@@ -96,14 +98,14 @@ impl Statements {
 /// same log in several formats. Of several formats, only the one with the most information is read.
 ///
 /// # Errors
-/// Input: a named file cannot be read, has no known format, or has another format than the other files.
+/// Input: a named file has no known format, or has another format than the other files. Failure: a file cannot be read.
 pub fn open(logs: &Logs, progress: Arc<Progress>) -> Result<Statements> {
     let prefix = logs.prefix.as_deref().map(Prefix::read).transpose()?;
     let mut found = Vec::new();
     for file in &logs.files {
         match examined(file, prefix.as_ref()) {
             Ok(one) => found.push(one),
-            Err(error) if file.named => return Err(error),
+            Err(error) if file.named || error.kind == Kind::Failure => return Err(error),
             Err(_) => {}
         }
     }
@@ -191,6 +193,10 @@ impl Rows {
             if ended && let Some(reader) = self.current.take() {
                 self.summary.unreadable += reader.damage.unreadable;
                 self.summary.truncated += reader.damage.truncated;
+                if reader.is_truncated() {
+                    let name = reader.path().file_name().unwrap_or_default();
+                    self.summary.truncated_archives.push(name.to_string_lossy().into_owned());
+                }
                 for zone in reader.clock.unknown {
                     if !self.summary.unknown_zones.contains(&zone) {
                         self.summary.unknown_zones.push(zone);

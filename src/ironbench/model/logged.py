@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 
@@ -37,6 +37,8 @@ class LogDamage:
     starts."""
     whole_seconds: bool = False
     """Whether the log contains times only in whole seconds."""
+    truncated_archives: list[str] = field(default_factory=list)
+    """Names of the compressed files whose compressed data are truncated."""
     of_triggers: int = 0
     """Number of entries that were left out because triggers ran these statements."""
 

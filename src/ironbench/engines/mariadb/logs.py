@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
+from ironbench.errors import FailureError
 from ironbench.model.logged import LogDamage, LoggedStatement
 
 _GZIP = b"\x1f\x8b"
@@ -62,10 +64,20 @@ class MysqlLogs:
     def read(self, paths: Sequence[str]) -> Iterator[LoggedStatement]:
         entries = self._general if self.format == "general log" else self._slow
         for path in paths:
-            with _opened(Path(path)) as lines:
-                yield from self._spread(entries(lines))
+            yield from self._spread(entries(self._lines(Path(path))))
 
-    def _general(self, lines: IO[bytes]) -> Iterator[LoggedStatement]:
+    def _lines(self, path: Path) -> Iterator[bytes]:
+        """Yields the lines of a file. If its compressed data are truncated, yields the lines before that point. Raises
+        FailureError."""
+        try:
+            with _opened(path) as lines:
+                yield from lines
+        except EOFError:
+            self.damage.truncated_archives.append(path.name)
+        except (OSError, zlib.error) as error:
+            raise FailureError(str(path), f"cannot be read: {error}") from error
+
+    def _general(self, lines: Iterator[bytes]) -> Iterator[LoggedStatement]:
         at_us, entry, known = 0, None, False
         for raw in lines:
             line = raw.decode(errors="replace").rstrip("\r\n")
@@ -117,7 +129,7 @@ class MysqlLogs:
                 return
             yield LoggedStatement(session.number, at_us, argument, session.user, session.database)
 
-    def _slow(self, lines: IO[bytes]) -> Iterator[LoggedStatement]:
+    def _slow(self, lines: Iterator[bytes]) -> Iterator[LoggedStatement]:
         entry = _SlowEntry()
         for raw in lines:
             line = raw.decode(errors="replace").rstrip("\r\n")
@@ -249,12 +261,16 @@ class _SlowEntry:
 def recognised(path: Path) -> str:
     """Returns the format of a log, which is recognised by its first lines. Returns "" if this module does not read the
     format."""
+    head = b""
     try:
         with _opened(path) as lines:
-            head = lines.read(_HEAD).decode(errors="replace")
-    except (OSError, EOFError):
+            while len(head) < _HEAD and (line := lines.readline(_HEAD)):
+                head += line
+    except EOFError:  # the compressed data are truncated
+        pass
+    except (OSError, zlib.error):
         return ""
-    every = head.splitlines()
+    every = head.decode(errors="replace").splitlines()
     if any(_GENERAL.fullmatch(line) for line in every):
         return "general log"
     return "slow log" if any(map(_USER.match, every)) and any(map(_QUERY_TIME.match, every)) else ""

@@ -114,6 +114,13 @@ def truncated(files: Number) -> str:
     return f"the last log entry of {count(files, 'file')} is incomplete and was skipped"
 
 
+@wording("capture-truncated-archives")
+def truncated_archives(files: Strings) -> str:
+    """Example with files='server.csv.gz': `the compressed data of server.csv.gz are truncated; the log entries after
+    this point are missing`."""
+    return f"the compressed data of {names(files)} are truncated; the log entries after this point are missing"
+
+
 @wording("capture-clock-steps")
 def clock_steps(steps: Number) -> str:
     """Example with steps=1: `the clock was set back 1 time while the log was written; the capture corrects its

@@ -236,6 +236,8 @@ def _notes(
         yield note("capture-unreadable", lines=summary["unreadable"])
     if summary.get("truncated"):
         yield note("capture-truncated", files=summary["truncated"])
+    if summary.get("truncated_archives"):
+        yield note("capture-truncated-archives", files=tuple(summary["truncated_archives"]))
     if summary.get("jumps"):
         yield note("capture-clock-steps", steps=summary["jumps"])
     if summary.get("repeated"):

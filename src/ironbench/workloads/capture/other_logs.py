@@ -81,8 +81,6 @@ def fill(opened: duckdb.DuckDBPyConnection, reader: LogReader, paths: list[str],
             if rows.add(one.session, one.at_us, text, names, *known):
                 store()
         store()
-    except (OSError, EOFError) as error:
-        raise FailureError("logs", f"cannot be read: {error}") from error
     except duckdb.Error as error:
         raise FailureError("capture", str(error).splitlines()[0]) from error
     if not began:
@@ -97,6 +95,8 @@ def with_notes(facts: CaptureFacts, damage: LogDamage) -> CaptureFacts:
 def _notes(damage: LogDamage) -> Iterator[Note]:
     if damage.whole_seconds:
         yield note("capture-whole-seconds")
+    if damage.truncated_archives:
+        yield note("capture-truncated-archives", files=tuple(damage.truncated_archives))
     if damage.begun_before:
         yield note("capture-unknown-users", sessions=damage.begun_before)
     if damage.of_triggers:
