@@ -44,7 +44,7 @@ class Trial:
     def __init__(self, session: Session, load: Load, **options: str) -> None:
         self._session, self._options = session, WORKLOAD.validated(options)
         choice = Choice("tpcc", self._options)
-        WORKLOAD.set_up(session, self._options)
+        WORKLOAD.set_up(session, self._options, True)
         self._before = WORKLOAD.before(session, self._options)
         tasks = Tasks(
             WORKLOAD.scripts(session.engine, choice),
@@ -180,7 +180,7 @@ def test_a_role_that_may_not_create_procedures_is_told(session: Session) -> None
     session.query("set role poor")
     try:
         with pytest.raises(InputError) as refused:
-            WORKLOAD.set_up(session, WORKLOAD.validated({"procedures": "true"}))
+            WORKLOAD.set_up(session, WORKLOAD.validated({"procedures": "true"}), True)
     finally:
         session.query("reset role")
         session.query("drop role poor")

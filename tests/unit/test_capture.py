@@ -130,7 +130,7 @@ def test_nothing_is_overwritten_and_nothing_is_left_behind(tmp_path: Path) -> No
         logs.capture([str(LOGS / "all-statements.log")], str(tmp_path / "x.capture"))
     with pytest.raises(InputError, match="does not exist"):
         logs.capture([CSV], str(tmp_path / "nowhere" / "x.capture"))
-    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(Path(CSV).read_bytes() * 50)[:-2000])
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(Path(CSV).read_bytes() * 50)[:-8] + bytes(8))
     with pytest.raises(FailureError, match="cannot be read"):
         logs.capture([str(tmp_path / "cut.csv.gz")], str(tmp_path / "x.capture"))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["cut.csv.gz", "empty.csv", "shop.capture"]
@@ -184,6 +184,35 @@ def test_what_a_log_lacks_is_noted(log: list[str], code: str, tmp_path: Path) ->
     notes = file.facts(captured(tmp_path, *log)).notes
     assert code in [one.code for one in notes]
     assert all(wording.sentences(notes))
+
+
+def test_a_log_whose_compressed_data_are_truncated_is_read_as_far_as_they_reach(tmp_path: Path) -> None:
+    whole = "".join(statement(1 + line // 500, 7, line, f"select {line * 7919 % 65537}") for line in range(1, 20_000))
+    packed = gzip.compress(whole.encode())
+    log = tmp_path / "log" / "server.csv.gz"
+    log.parent.mkdir()
+    log.write_bytes(packed[: len(packed) // 2])
+    facts = logs.capture([str(log.parent)], str(tmp_path / "x.capture"))
+    assert 5000 < facts.statements < 15_000
+    assert [one.code for one in facts.notes] == ["capture-truncated-archives"]
+    (sentence,) = wording.sentences(facts.notes)
+    assert "server.csv.gz" in sentence
+
+
+def test_damaged_compressed_logs_are_refused_with_their_name(tmp_path: Path) -> None:
+    packed = gzip.compress("".join(statement(1, 7, line, "select 1") for line in range(1, 9000)).encode())
+    log = tmp_path / "log" / "server.csv.gz"
+    log.parent.mkdir()
+    for damaged, error in (
+        (packed[:30], "truncated before the end of the first"),
+        (packed[:-8] + bytes(8), "cannot be read"),
+        (packed[:40] + b"\xff" * 40 + packed[80:], "cannot be read"),
+    ):
+        log.write_bytes(damaged)
+        for given in (log, log.parent):
+            with pytest.raises((InputError, FailureError), match=rf"server\.csv\.gz.*{error}"):
+                logs.capture([str(given)], str(tmp_path / "x.capture"))
+            assert not (tmp_path / "x.capture").exists()
 
 
 def test_a_transaction_is_chosen_as_a_whole(tmp_path: Path) -> None:
@@ -653,3 +682,66 @@ def test_a_replay_of_nearly_all_statements_is_not_called_whole(tmp_path: Path) -
 def test_show_knows_a_capture_by_its_contents(shop: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert show.shown(shop, "nowhere", True, False) == 0
     assert '"statements"' in capsys.readouterr().out
+
+
+def test_the_roles_that_statements_set_are_found(tmp_path: Path) -> None:
+    call = "select set_config('role', {}, true), set_config('app.role', 'x', true)"
+    texts = [
+        *("set role keeper", "SET LOCAL ROLE Keeper", "set session role 'it''s'", 'set role "Shop ""Keeper"""'),
+        *("set role = web", "set role to web", "set role none", "reset role", "set application_name = 'role x'"),
+        call.format("'anon'"),
+    ]
+    log = [statement(1, 7, line, text) for line, text in enumerate(texts, 1)]
+    prepared = f"duration: 1.000 ms  execute a: {call.format('$1')}"
+    log += [entry(1, 7, 50 + n, prepared, f"Parameters: $1 = '{name}'") for n, name in enumerate(["anon", "staff"])]
+    roles = tape.chosen(options(captured(tmp_path, *log), sessions="2")).roles
+    assert roles == {"keeper": 4, "it's": 2, 'Shop "Keeper"': 2, "web": 4, "anon": 4, "staff": 2}
+
+
+def test_the_statements_of_a_kind_are_numbered_in_the_order_of_the_page(tmp_path: Path) -> None:
+    texts = [("begin", 0.1), ("select 1 from a", 2.0), ("update c set x = 1", 9.0), ("select 1 from b", 2.0)]
+    texts += [("select 1 from a", 2.0), ("commit", 1.0)]
+    log = [
+        statement(block, 7, 10 * block + line, text, ms)
+        for block in range(1, 4)
+        for line, (text, ms) in enumerate(texts, 1)
+    ]
+    path = captured(tmp_path, *log)
+    ((_, numbered),) = tape.tape(options(path)).kinds
+    shown = [(one.template, one.calls) for one in contents.contents(path).top]
+    assert list(numbered) == shown
+    assert [text for text, _ in numbered][:3] == ["update c set x = ?", "select ? from a", "select ? from b"]
+
+
+def test_statements_that_are_not_numbered_separately_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tape, "_PLACES", 1)
+    log = [statement(1, 7, line, f"select 1 from {table}", 5.0) for line, table in enumerate(["a", "b", "c", "c"], 2)]
+    log = ["".join((statement(1, 7, 1, "begin", 0.0), *log, statement(2, 7, 9, "commit", 0.0)))]
+    ((_, numbered),) = tape.tape(options(captured(tmp_path, *log))).kinds
+    assert numbered == (("select ? from c", 2), ("other statements", 4))
+
+
+@pytest.mark.parametrize(
+    ("mode", "rate", "duration_s", "ends_s"),
+    [("rate", 10.0, 9.0, None), ("rate", 10.0, 20.0, 9.0), ("rate", 100.0, 20.0, 0.9), ("schedule", None, 20.0, None)],
+)
+def test_a_capture_that_is_too_short_for_the_rate_is_noted_before_the_trial(
+    mode: str, rate: float | None, duration_s: float, ends_s: float | None, tmp_path: Path
+) -> None:
+    path = captured(tmp_path, *(statement(line // 10, 7, line, "select 1") for line in range(1, 91)))
+    load = Load(clients=1, rate=rate, duration_s=duration_s)
+    found = workloads.get("capture").forecast(load, options(path, mode=mode))
+    assert [one.values["ends_s"] for one in found] == ([] if ends_s is None else [ends_s])
+    assert all(f"{ends_s * 1000:g} ms" in one or f"{ends_s:g} s" in one for one in wording.texts(found))
+
+
+def test_plans_and_runs_say_before_they_start_that_a_capture_is_too_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = captured(tmp_path, *(statement(line // 10, 7, line, "select 1") for line in range(1, 91)))
+    for rate, warned in (("10", "at 10/s a trial ends after 9 s instead of 20 s"), ("auto:5-30", "at 30/s")):
+        chosen = (f"file={path}", "mode=rate")
+        execute(
+            run_file.read("capture", (), options=chosen, rate=rate, duration="20s", plan=True, results=str(tmp_path))
+        )
+        assert warned in capsys.readouterr().out

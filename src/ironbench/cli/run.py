@@ -86,8 +86,10 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
     # numpy.
     from ironbench import engines, workloads
     from ironbench.cli import requirements, verdict
-    from ironbench.lab import loop, run_plan, schedule, upkeep
+    from ironbench.lab import declare, loop, run_plan, schedule, upkeep
     from ironbench.lab.dry_run.estimate import time_of
+    from ironbench.lab.dry_run.run import highest_rate
+    from ironbench.model.system import Setup
     from ironbench.records.described import losses
     from ironbench.report import wording
     from ironbench.study import searched
@@ -96,7 +98,9 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
     workload = workloads.get(plan.choice.workload)
     compiled_for = engines.get(plan.system.engine).protocol(plan.trials[0].cell.load.protocol)
     warnings = workload.warnings(plan.system.engine, plan.choice, compiled_for)
-    for warning in (*warnings, *wording.texts(losses(plan.system))):
+    setups = [Setup(trial.cell, plan.system, plan.choice) for trial in plan.trials]
+    forecasts = declare.forecasts(setups, highest_rate(plan))
+    for warning in (*warnings, *wording.texts(losses(plan.system)), *forecasts):
         printer.say(f"warning: {warning}")
     imported = plan.choice.data is not None and plan.choice.data.imported
     if (where := workload.where(plan.system)) and not imported:

@@ -126,6 +126,11 @@ class CaptureTraits:
     """Whether masked statements have literals of the original types, so that they can be replayed."""
     shifts_time: bool = True
     """Whether times in statements can be shifted to the time of the capture."""
+    usable_roles: str = ""
+    """Query that returns the roles to which the user may change with SET ROLE. Empty if a replay does not provide
+    roles."""
+    create_role: str = ""
+    """Statement that creates a role with all privileges. `{}` stands for the quoted name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@ nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -60,7 +60,19 @@ def script_warnings(lab: Lab) -> list[str]:
         protocol = engines.get(engine).protocol(setup.cell.load.protocol)
         found += workloads.get(setup.choice.workload).warnings(engine, setup.choice, protocol)
         found += wording.texts(losses(setup.system))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*found, *forecasts(lab.measurable)]))
+
+
+def forecasts(setups: Iterable[Setup], most: float | None = None) -> list[str]:
+    """Returns what is known about the trials of these configurations before they start. Of several rates, only the
+    highest is considered. `most`: the highest rate of a search."""
+    found: dict[tuple[str, frozenset[tuple[str, str]]], list[str]] = {}
+    for setup in sorted(setups, key=lambda setup: setup.cell.load.rate or 0.0, reverse=True):
+        choice, load = setup.choice, setup.cell.load
+        load = replace(load, rate=most) if most else load
+        of_choice = found.setdefault((choice.workload, frozenset(choice.options.items())), [])
+        of_choice += [] if of_choice else wording.texts(workloads.get(choice.workload).forecast(load, choice.options))
+    return [text for texts in found.values() for text in texts]
 
 
 def refuse_in_use(setups: Sequence[Setup]) -> None:

@@ -400,9 +400,10 @@ class Workload(ABC):
         them."""
         return False
 
-    def set_up(self, session: Session, options: Mapping[str, str]) -> None:
+    def set_up(self, session: Session, options: Mapping[str, str], own_server: bool) -> None:
         """Creates objects that the scripts need in addition to the tables, such as stored procedures. Existing objects
-        are kept. Called before each trial, before caches are warmed. Raises InputError or FailureError."""
+        are kept. Called before each trial, before caches are warmed. `own_server`: whether ironbench started the
+        server. Raises InputError or FailureError."""
         return
 
     def before(self, session: Session, options: Mapping[str, str]) -> Any:
@@ -457,6 +458,10 @@ class Workload(ABC):
         from ironbench import _core
 
         return _core.script_cautions(scripts, variables, protocol)
+
+    def forecast(self, load: Load, options: Mapping[str, str]) -> tuple[Note, ...]:
+        """Returns notes about a trial with this load that are known before the trial starts."""
+        return ()
 
     def _compilable(self, engine: str, choice: Choice) -> tuple[list[tuple[str, str, int]], list[tuple[str, str]]]:
         variables = {**self.variables(choice.options), **choice.defines}

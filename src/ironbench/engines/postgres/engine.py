@@ -57,6 +57,8 @@ class PostgresEngine(Engine):
             generates=r"\breturning\b|\b(?:nextval|currval|lastval)\s*\(",
             parameter=r"\$(\d+)",
             pipelines=True,
+            usable_roles="select rolname from pg_roles where pg_has_role(oid, 'member')",
+            create_role="create role {} superuser",
         ),
         abilities=frozenset(
             {

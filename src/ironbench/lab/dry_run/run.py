@@ -88,8 +88,14 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines += ["commands:", *notes.commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(load.protocol)
     warnings = [*workload.warnings(plan.system.engine, plan.choice, protocol), *wording.texts(losses(plan.system))]
+    warnings += declare.forecasts(setups, highest_rate(plan))
     warnings += declare.in_use(setups[:1])
     Printer().data("\n".join(map(text_layout.clean, [*lines, *(f"warning: {one}" for one in warnings)])))
+
+
+def highest_rate(plan: Plan) -> float | None:
+    """Returns the highest rate of a search, or None if the rate is not searched."""
+    return float(plan.search.high) if plan.search and plan.search.of == "rate" else None
 
 
 def _counting(before: Sequence[Record]) -> list[Record]:

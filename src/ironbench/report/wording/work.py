@@ -16,6 +16,16 @@ def of_scripts(text: Strings) -> str:
     return names(text) or "the script may contain a mistake"
 
 
+@wording("capture-ends-early")
+def capture_ends_early(transactions: Number, rate: Number, duration_s: Number, ends_s: Number) -> str:
+    """Example with transactions=2000, rate=400, duration_s=60, ends_s=5: `the capture contains only 2,000 transactions,
+    so at 400/s a trial ends after 5 s instead of 60 s`."""
+    return (
+        f"the capture contains only {count(transactions, 'transaction')}, so at {number(rate)}/s a trial ends after "
+        f"{span(ends_s)} instead of {span(duration_s)}"
+    )
+
+
 @wording("searches-empty")
 def searches_empty(share: Number) -> str:
     """Example with share=0.12: `12% of the searches returned no entry`."""

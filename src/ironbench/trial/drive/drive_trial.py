@@ -184,7 +184,8 @@ class _RunningTrial:
         checks = self._checks(before, result.summary) if ended else ()
         protocol = self._engine.protocol(self._trial.cell.load.protocol)
         texts = workload.warnings(session.engine, plan.choice, protocol)
-        warnings = (*(note(workload.warning_code, text=text) for text in texts), *result.prepared.warnings)
+        forecast = workload.forecast(self._trial.cell.load, plan.choice.options)
+        warnings = (*(note(workload.warning_code, text=text) for text in texts), *forecast, *result.prepared.warnings)
         return replace(
             result,
             alive=alive,
@@ -205,7 +206,7 @@ class _RunningTrial:
     def _prepared(self) -> tuple[ReadyEngine, Any]:
         """Prepares data, engine and caches. Returns the engine, and what the workload read before the trial."""
         plan, session, workload, options = self._plan, self._session, self._workload, self._options
-        workload.set_up(session, plan.choice.options)
+        workload.set_up(session, plan.choice.options, plan.system.dsn is None)
         ready = preparation.begun(plan, session, self._trial, self._rehearse, options.by_clock)
         reads = self._has_data or workload.looks_before
         before = workload.before(session, plan.choice.options) if reads else None

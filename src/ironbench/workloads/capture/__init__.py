@@ -30,6 +30,8 @@ _FIGURES = {
     "capture_keys_missing": "replay_missing_keys",
 }
 """Names of counts in the core's summary, with the names of the metrics for them."""
+_LONG_ENOUGH = 0.99
+"""A capture is too short for a rate and a duration if it contains less than this fraction of their transactions."""
 _COUNTED_S = 0.6
 """Seconds until the server's statistics are complete. Backends report their statistics when they end; older servers do
 so at most every 0.5 s."""
@@ -235,6 +237,17 @@ class Capture(Workload):
         share = in_percent(chosen.left_out / whole)
         return [f"{how_many} ({share}) cannot be replayed; `ironbench show` lists the reasons"]
 
+    def forecast(self, load: Load, options: Mapping[str, str]) -> tuple[Note, ...]:
+        if not options["file"] or options["mode"] != "rate" or load.rate is None or load.duration_s is None:
+            return ()
+        from ironbench.workloads.capture import tape
+
+        transactions = tape.chosen(options).transactions
+        if transactions >= _LONG_ENOUGH * load.rate * load.duration_s:
+            return ()
+        values = {"transactions": transactions, "rate": load.rate, "duration_s": load.duration_s}
+        return (note("capture-ends-early", **values, ends_s=transactions / load.rate),)
+
     def writes(self, options: Mapping[str, str]) -> bool:
         if not options["file"]:
             return True
@@ -244,6 +257,11 @@ class Capture(Workload):
 
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
         return False
+
+    def set_up(self, session: Session, options: Mapping[str, str], own_server: bool) -> None:
+        from ironbench.workloads.capture import roles, tape
+
+        roles.provide(session, options["file"], tape.chosen(options), own_server)
 
     def before(self, session: Session, options: Mapping[str, str]) -> Mapping[str, int]:
         return _counted(session)

@@ -19,7 +19,7 @@ from ironbench import engines
 from ironbench.errors import FailureError, InputError
 from ironbench.model.inside import ScriptCommand
 from ironbench.words import cut
-from ironbench.workloads.capture import file, keys, selection, shift
+from ironbench.workloads.capture import file, keys, roles, selection, shift
 from ironbench.workloads.capture.keys import KeyUse
 
 _KINDS = 11
@@ -56,6 +56,8 @@ class Chosen:
     rows: int | None
     """Number of rows that the statements returned or changed, or None if the capture does not contain numbers of
     rows."""
+    roles: Mapping[str, int]
+    """Roles that the statements set, with the number of statements for each role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ def chosen(options: Mapping[str, str]) -> Chosen:
         clients=one.clients * copies,
         failed=one.failed * copies,
         rows=None if one.rows is None else one.rows * copies,
+        roles={name: number * copies for name, number in one.roles.items()},
     )
 
 
@@ -122,6 +125,7 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
         )
         databases = file.asked(opened, "SELECT DISTINCT database_name FROM chosen WHERE database_name <> '' ORDER BY 1")
         clients = len(_assigned(opened)[0]) if statements else 0
+        set_roles = roles.read(opened)
     if not statements:
         what = (
             "`only` and `except` leave no statement"
@@ -139,6 +143,7 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
         writes=writes,
         failed=failed,
         rows=None if rows is None else int(rows),
+        roles=set_roles,
     )
 
 
@@ -213,7 +218,8 @@ def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes
 
 def _count_kinds(opened: duckdb.DuckDBPyConnection, copies: int) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
     """Creates the tables `of_transactions` and `places`. `of_transactions` contains the kind of each transaction.
-    `places` contains a number for each statement of a kind. Returns the name and the statements of each kind."""
+    `places` contains a number for each statement of a kind. The statements of a kind are in the order of
+    `ironbench show`: those that took the most time come first. Returns the name and the statements of each kind."""
     opened.execute(
         "CREATE TABLE of_transactions AS SELECT transaction, hash(list(template ORDER BY number)) AS shape, "
         "bool_or(command IN ('begin', 'start')) AS is_block, min(number) AS first, max(number) AS last FROM chosen "
@@ -231,19 +237,23 @@ def _count_kinds(opened: duckdb.DuckDBPyConnection, copies: int) -> tuple[tuple[
     }
     opened.register("shapes", ranks)
     opened.execute(
-        "CREATE TABLE counted AS SELECT coalesce(kind, ?)::INTEGER AS kind, template, count(*) AS calls FROM chosen "
-        "JOIN of_transactions USING (transaction) LEFT JOIN shapes USING (shape) GROUP BY 1, 2",
+        "CREATE TABLE counted AS SELECT coalesce(kind, ?)::INTEGER AS kind, template, count(*) AS calls, "
+        "coalesce(sum(duration_us), 0) AS whole_us FROM chosen JOIN of_transactions USING (transaction) "
+        "LEFT JOIN shapes USING (shape) GROUP BY 1, 2",
         [len(shapes)],
     )
     opened.execute(f"""
         CREATE TABLE places AS
         WITH ranked AS (
-            SELECT kind, template, calls,
+            SELECT *,
                 CASE WHEN row_number() OVER (ORDER BY calls DESC, kind, template) <= {_PLACES} THEN template END AS text
             FROM counted
         )
         SELECT kind, template, text, calls,
-            (dense_rank() OVER (ORDER BY kind, text NULLS LAST) - 1)::INTEGER AS place
+            (dense_rank() OVER (
+                ORDER BY kind, text IS NULL, CASE WHEN text IS NOT NULL THEN whole_us END DESC,
+                    CASE WHEN text IS NOT NULL THEN calls END DESC, text
+            ) - 1)::INTEGER AS place
         FROM ranked
     """)
     found: dict[int, list[tuple[str, int]]] = {}

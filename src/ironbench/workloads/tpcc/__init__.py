@@ -131,7 +131,7 @@ class Tpcc(Workload):
         if choice.options["pacing"] == "standard":
             _require_terminals(load, int(choice.options["warehouses"]))
 
-    def set_up(self, session: Session, options: Mapping[str, str]) -> None:
+    def set_up(self, session: Session, options: Mapping[str, str], own_server: bool) -> None:
         if options["procedures"] == "true":
             _create_procedures(session)
 
