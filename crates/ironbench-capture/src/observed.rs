@@ -14,7 +14,7 @@ use ironbench_core::{Error, Result};
 use crate::mask::Mask;
 use crate::rows::{Builder, schema};
 pub use crate::scan::Dialect;
-pub use crate::sessions::Names;
+pub use crate::sessions::SessionNames;
 use crate::sessions::{Executed, Handler, Parameters};
 use crate::statement::Control;
 pub use crate::statement::Obstacle;
@@ -49,7 +49,7 @@ pub struct Observed {
     pub leaves_block: Option<bool>,
     /// Whether statements of the session before this one are missing.
     pub after_gap: bool,
-    pub names: Arc<Names>,
+    pub names: Arc<SessionNames>,
 }
 
 /// Something that happened in a session.

@@ -1,4 +1,4 @@
-//! Reads the entries of several log files in the order of time.
+//! Reads the entries of a log file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub struct Damage {
 }
 
 /// The result of reading an entry.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
-pub enum Next<'a> {
+#[expect(clippy::large_enum_variant, reason = "the value is matched immediately")]
+pub enum NextEntry<'a> {
     /// An entry, and its number within the session. The number is 0 if the log does not number entries.
     Entry(Entry<'a>, u32),
     Unreadable,
@@ -62,13 +62,13 @@ pub struct Reader {
     pub clock: Clock,
     /// Length of the entry that was returned last. This entry is consumed before the next entry is read.
     returned: usize,
-    /// The last line, with replacements for bytes that are not UTF-8.
+    /// The current line with invalid UTF-8 replaced.
     repaired: Vec<u8>,
     pub damage: Damage,
 }
 
 impl Reader {
-    /// Opens a file and recognises its format.
+    /// Opens a file and detects its format.
     ///
     /// # Errors
     /// Input: the file is not a log in a known format. Failure: the file cannot be read, for example because its
@@ -87,12 +87,12 @@ impl Reader {
             repaired: Vec::new(),
             damage: Damage::default(),
         };
-        reader.format = reader.recognised()?;
+        reader.format = reader.detect_format()?;
         Ok(reader)
     }
 
-    /// Recognises the format by several lines, because rotation or an editor may have cut the first entry.
-    fn recognised(&self) -> Result<Format> {
+    /// Detects the format from several lines, because log rotation or an editor may have truncated the first entry.
+    fn detect_format(&self) -> Result<Format> {
         let bytes = self.buffer.unread();
         for line in bytes.split_inclusive(|byte| *byte == b'\n').take(1000) {
             let start = line.as_ptr() as usize - bytes.as_ptr() as usize;
@@ -142,8 +142,8 @@ impl Reader {
     ///
     /// # Errors
     /// Failure: the file cannot be read, for example because its compressed data are damaged.
-    pub fn next(&mut self) -> Result<Next<'_>> {
-        let Some(length) = self.advance()? else { return Ok(Next::End) };
+    pub fn next(&mut self) -> Result<NextEntry<'_>> {
+        let Some(length) = self.advance()? else { return Ok(NextEntry::End) };
         self.returned = length;
         let bytes = &self.buffer.unread()[..length];
         let clock = &mut self.clock;
@@ -157,7 +157,7 @@ impl Reader {
             Format::Stderr => self.prefix.as_ref().and_then(|prefix| prefix.entry(bytes, clock)),
         };
         self.damage.unreadable += u64::from(found.is_none());
-        Ok(found.map_or(Next::Unreadable, |(entry, number)| Next::Entry(entry, number)))
+        Ok(found.map_or(NextEntry::Unreadable, |(entry, number)| NextEntry::Entry(entry, number)))
     }
 
     /// Moves to the next entry that can be read, and returns its length. Returns None at the end of the file.

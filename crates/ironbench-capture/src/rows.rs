@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::analysis::{Analyses, Analysis};
 use crate::mask::Mask;
 use crate::message::{Value, split_parameters};
-use crate::reader::{Format, NEEDS_PREFIX, Next, Reader};
+use crate::reader::{Format, NEEDS_PREFIX, NextEntry, Reader};
 use crate::scan::Dialect;
 use crate::secrets::without_password;
 use crate::sessions::{Counts, Executed, Handler, Parameters, Sessions};
@@ -147,9 +147,9 @@ fn examined(file: &LogFile, prefix: Option<&Prefix>) -> Result<Examined> {
     let mut reader = Reader::open(&file.path, prefix, &Arc::default())?;
     let first_us = loop {
         match reader.next()? {
-            Next::Entry(entry, _) => break entry.at_us,
-            Next::Unreadable => {}
-            Next::End => break i64::MIN,
+            NextEntry::Entry(entry, _) => break entry.at_us,
+            NextEntry::Unreadable => {}
+            NextEntry::End => break i64::MIN,
         }
     };
     Ok(Examined { path: file.path.clone(), named: file.named, format: reader.format(), first_us })
@@ -182,9 +182,9 @@ impl Rows {
             let mut ended = false;
             for _ in 0..256 {
                 match reader.next()? {
-                    Next::Entry(entry, line) => self.sessions.entry(&entry, line, &mut self.handler),
-                    Next::Unreadable => {}
-                    Next::End => {
+                    NextEntry::Entry(entry, line) => self.sessions.entry(&entry, line, &mut self.handler),
+                    NextEntry::Unreadable => {}
+                    NextEntry::End => {
                         ended = true;
                         break;
                     }

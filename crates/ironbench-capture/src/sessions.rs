@@ -46,7 +46,7 @@ pub struct Executed {
     pub generated: Option<u64>,
     /// The reason why a replay leaves out the statement, if the log or proxy that it comes from shows one.
     pub obstacle: Option<Obstacle>,
-    pub names: Arc<Names>,
+    pub names: Arc<SessionNames>,
 }
 
 /// Parameters of a prepared statement.
@@ -66,7 +66,7 @@ impl Default for Parameters {
 
 /// User, database and application that sent a statement.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Names {
+pub struct SessionNames {
     pub user: Vec<u8>,
     pub database: Vec<u8>,
     pub application: Vec<u8>,
@@ -104,7 +104,7 @@ struct Session {
     virtual_transaction: u64,
     pending: Option<Executed>,
     pending_virtual: u64,
-    names: Arc<Names>,
+    names: Arc<SessionNames>,
     /// The Parse and Bind before an Execute: their start, their duration, and the parameters.
     bound: Option<(i64, u64, Vec<u8>)>,
 }
@@ -322,7 +322,7 @@ impl Session {
         }
         let names = &*self.names;
         if names.user != *entry.user || names.database != *entry.database || names.application != *entry.application {
-            self.names = Arc::new(Names {
+            self.names = Arc::new(SessionNames {
                 user: entry.user.to_vec(),
                 database: entry.database.to_vec(),
                 application: entry.application.to_vec(),

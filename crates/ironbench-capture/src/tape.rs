@@ -83,7 +83,7 @@ impl<W: Write> Writer<W> {
         ];
         let times = numbers::<Int64Type>(batch, "at_us")?;
         let durations = numbers::<Int64Type>(batch, "duration_us")?;
-        let (kinds, places) = (numbers::<Int32Type>(batch, "kind")?, numbers::<Int32Type>(batch, "place")?);
+        let (kinds, templates) = (numbers::<Int32Type>(batch, "kind")?, numbers::<Int32Type>(batch, "place")?);
         let (names, texts, types) = (texts(batch, "prepared")?, texts(batch, "text")?, texts(batch, "types")?);
         let parameters = column(batch, "parameters")?.as_list_opt::<i32>().ok_or(Trouble::Column("parameters"))?;
         let (slots, results) = (numbers::<Int32Type>(batch, "key_slot")?, numbers::<Int32Type>(batch, "key_result")?);
@@ -113,7 +113,7 @@ impl<W: Write> Writer<W> {
                 at_ns: at_us as u64 * 1000,
                 pause_ns: pause_us as u64 * 1000,
                 kind: kinds.value(row) as u32,
-                place: places.value(row) as u32,
+                template: templates.value(row) as u32,
                 name: if extended { names.value(row).as_bytes() } else { b"" },
                 text: texts.value(row).as_bytes(),
                 parameters: count,
@@ -190,9 +190,9 @@ fn replaced_of(lists: &[&ListArray; 3], row: usize) -> Vec<Replaced> {
         let values = values.as_ref().and_then(|values| values.as_primitive_opt::<Int32Type>());
         values.map_or_else(Vec::new, |values| values.values().iter().map(|value| *value as u32).collect())
     };
-    let [places, lengths, slots] = lists.map(of);
-    let each = places.into_iter().zip(lengths).zip(slots);
-    each.map(|((place, length), slot)| Replaced { place, length, slot }).collect()
+    let [positions, lengths, slots] = lists.map(of);
+    let each = positions.into_iter().zip(lengths).zip(slots);
+    each.map(|((position, length), slot)| Replaced { position, length, slot }).collect()
 }
 
 fn texts<'a>(batch: &'a RecordBatch, name: &'static str) -> std::result::Result<&'a StringArray, Trouble> {
@@ -257,10 +257,10 @@ mod tests {
         assert_eq!((read[0].has(flag::EXTENDED), read[0].values), (false, &b""[..]));
         assert_eq!((read[1].parameters, read[1].values), (2, &b"\0\0\0\x01x\xff\xff\xff\xff"[..]));
         assert_eq!([read[0].types, read[1].types, read[2].types], [&b""[..], b"is", b""], "a wrong number is ignored");
-        assert_eq!((read[2].name, read[2].parameters, read[1].place), (&b""[..], 0, 2));
+        assert_eq!((read[2].name, read[2].parameters, read[1].template), (&b""[..], 0, 2));
         let keys: Vec<_> = read.iter().map(|one| (one.has(flag::KEYS), StatementKeys::read(one.keys))).collect();
         assert_eq!(keys[0].1.unwrap().returned, Some((5, 1)));
-        let replaced = |place, length, slot| Replaced { place, length, slot };
+        let replaced = |position, length, slot| Replaced { position, length, slot };
         let of_second: Vec<_> = keys[1].1.unwrap().replaced().collect();
         assert_eq!(of_second, [replaced(1, 10, 100), replaced(2, 11, 101)]);
         assert_eq!(keys[2], (false, None));

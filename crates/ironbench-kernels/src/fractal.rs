@@ -4,8 +4,8 @@
 use ironbench_core::Result;
 use serde_json::{Value, json};
 
-use crate::crew::{Done, Over, Work};
 use crate::mandelbrot::{self, Variant, View};
+use crate::threads::{CompletedUnit, StopCheck, Work};
 
 pub struct Fractal {
     view: View,
@@ -24,7 +24,7 @@ impl Fractal {
 impl Work for Fractal {
     /// Computes the expected checksum with the other variant, so that a fault in one of the two implementations is
     /// noticed.
-    fn prepare(&mut self, over: Over<'_>) -> Result<()> {
+    fn prepare(&mut self, over: StopCheck<'_>) -> Result<()> {
         self.steps = vec![0; self.view.width * self.view.height];
         let other = match self.variant {
             Variant::Scalar => Variant::Vector,
@@ -35,14 +35,14 @@ impl Work for Fractal {
         Ok(())
     }
 
-    fn unit(&mut self, over: Over<'_>) -> Result<Option<Done>> {
+    fn unit(&mut self, over: StopCheck<'_>) -> Result<Option<CompletedUnit>> {
         // The picture is always the same. This call prevents the optimiser from making use of that.
         let view = std::hint::black_box(self.view);
         if !mandelbrot::draw_unless(view, self.variant, &mut self.steps, over) {
             return Ok(None);
         }
         self.wrong += u64::from(mandelbrot::checksum(&self.steps) != self.expected);
-        Ok(Some(Done::default()))
+        Ok(Some(CompletedUnit::default()))
     }
 
     fn report(&mut self) -> Value {

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use ironbench_core::{Result, SplitMix64};
 use serde_json::{Value, json};
 
-use crate::crew::{Done, Over, Work};
 use crate::lottery;
 use crate::probes::{self, Bandwidth};
 use crate::region::{Huge, Region};
+use crate::threads::{CompletedUnit, StopCheck, Work};
 
 /// Number of tickets that are filled between two checks whether the work is over. The next constant is the number of
 /// draws between two checks.
@@ -53,7 +53,7 @@ impl Game {
         (self.bytes / 8) as u64
     }
 
-    fn bought(&self, over: Over<'_>) -> Result<Option<Region>> {
+    fn bought(&self, over: StopCheck<'_>) -> Result<Option<Region>> {
         let mut region = Region::new(self.bytes, self.huge)?;
         let mut first = 0;
         for part in region.words_mut().chunks_mut(FILLED) {
@@ -66,7 +66,7 @@ impl Game {
         Ok(Some(region))
     }
 
-    fn searched(&mut self, region: &Region, over: Over<'_>) -> Option<u64> {
+    fn searched(&mut self, region: &Region, over: StopCheck<'_>) -> Option<u64> {
         let (mut winners, mut rest) = (0, self.draws);
         while rest > 0 {
             if over() {
@@ -89,7 +89,7 @@ impl Game {
 }
 
 impl Work for Game {
-    fn prepare(&mut self, over: Over<'_>) -> Result<()> {
+    fn prepare(&mut self, over: StopCheck<'_>) -> Result<()> {
         if !self.probe.is_zero() && !over() {
             self.bandwidth = probes::bandwidth(self.bytes.min(probes::BANDWIDTH_BYTES), self.huge, self.probe)?;
             self.latency_s = probes::latency(self.bytes.min(probes::LATENCY_BYTES), self.huge, self.seed, self.probe)?;
@@ -100,7 +100,7 @@ impl Work for Game {
         Ok(())
     }
 
-    fn unit(&mut self, over: Over<'_>) -> Result<Option<Done>> {
+    fn unit(&mut self, over: StopCheck<'_>) -> Result<Option<CompletedUnit>> {
         let began = Instant::now();
         let Some(region) = self.bought(over)? else { return Ok(None) };
         let allocated = began.elapsed();
@@ -109,7 +109,7 @@ impl Work for Game {
         let took = began.elapsed();
         self.held.push((before, winners));
         let (allocate_ns, all_ns) = (allocated.as_nanos() as u64, took.as_nanos() as u64);
-        Ok(Some(Done {
+        Ok(Some(CompletedUnit {
             took_ns: Some(all_ns),
             parts: vec![("allocate", allocate_ns), ("search", all_ns - allocate_ns)],
         }))

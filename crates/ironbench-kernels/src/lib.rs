@@ -3,7 +3,6 @@
 //! results.
 
 pub mod complex;
-pub mod crew;
 pub mod fractal;
 pub mod game;
 pub mod lottery;
@@ -12,6 +11,7 @@ pub mod picture;
 pub mod plan;
 pub mod probes;
 pub mod region;
+pub mod threads;
 
-pub use crew::{Crew, Watch};
 pub use plan::KernelPlan;
+pub use threads::{KernelThreads, Watch};

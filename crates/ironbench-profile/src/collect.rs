@@ -159,7 +159,7 @@ impl Collector {
         for &(_, at) in &records.index {
             self.add(&records.record(at));
         }
-        for wait in self.waits.cut(time) {
+        for wait in self.waits.waits_until(time) {
             self.waited(&wait);
         }
     }

@@ -107,7 +107,7 @@ impl Waits {
     /// Returns the waits up to now. The threads that are still off the CPU stay in the list. When switches are recorded
     /// again, they are assumed to wait at the same stacks, because in a steady state the same stacks are equally
     /// frequent at both times.
-    pub fn cut(&mut self, time: u64) -> Vec<Wait> {
+    pub fn waits_until(&mut self, time: u64) -> Vec<Wait> {
         let waits = self.off.values().flat_map(|off| parts(off, time)).collect();
         for off in self.off.values_mut() {
             (off.since, off.carried) = (time, true);
@@ -178,14 +178,14 @@ mod tests {
         waits.switched_out(5, THREAD, ENDS, 100);
         waits.switched_out(6, Thread { tid: 6, ..THREAD }, 1, 100);
         waits.exited(6);
-        assert_eq!(waits.cut(200), []);
+        assert_eq!(waits.waits_until(200), []);
     }
 
     #[test]
     fn a_wait_that_has_not_ended_is_divided() {
         let mut waits = Waits::default();
         waits.switched_out(5, THREAD, 2, 100);
-        assert_eq!(waits.cut(300), [wait(Reason::Blocked, 0, 100, 300)]);
+        assert_eq!(waits.waits_until(300), [wait(Reason::Blocked, 0, 100, 300)]);
         assert_eq!(waits.switched_in(5, 400), [wait(Reason::Blocked, 0, 300, 400)]);
     }
 
@@ -195,7 +195,7 @@ mod tests {
         waits.switched_out(5, THREAD, 2, 100);
         waits.ran(5);
         assert!(waits.is_blocked(5));
-        waits.cut(300);
+        waits.waits_until(300);
         waits.ran(5);
         assert_eq!(waits.switched_in(5, 400), []);
     }

@@ -27,7 +27,7 @@ pub struct Message<'a> {
 
 /// The stream contains something that is not a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Nonsense;
+pub struct Invalid;
 
 /// Size of the header: tag and length.
 const HEAD: usize = 5;
@@ -54,7 +54,7 @@ impl Framer {
         mut input: &[u8],
         most: impl Fn(u8) -> usize,
         mut each: impl FnMut(Message),
-    ) -> Result<(), Nonsense> {
+    ) -> Result<(), Invalid> {
         while !input.is_empty() {
             if self.started == 0
                 && let Some((size, tag)) = whole(input)?
@@ -98,16 +98,16 @@ impl Framer {
 
 /// Returns the size and tag of the message at the start of `input`. Returns None if only a part of the message has
 /// arrived.
-fn whole(input: &[u8]) -> Result<Option<(usize, u8)>, Nonsense> {
+fn whole(input: &[u8]) -> Result<Option<(usize, u8)>, Invalid> {
     let Some(head) = input.first_chunk::<HEAD>() else { return Ok(None) };
     let size = HEAD + length(head)?;
     Ok((size <= input.len()).then_some((size, head[0])))
 }
 
 /// Returns the length of a message's body.
-fn length(head: &[u8; HEAD]) -> Result<usize, Nonsense> {
+fn length(head: &[u8; HEAD]) -> Result<usize, Invalid> {
     let length = i32::from_be_bytes([head[1], head[2], head[3], head[4]]);
-    usize::try_from(i64::from(length) - 4).map_err(|_| Nonsense)
+    usize::try_from(i64::from(length) - 4).map_err(|_| Invalid)
 }
 
 #[cfg(test)]
@@ -164,10 +164,10 @@ mod tests {
 
     #[test]
     fn a_length_below_four_is_nonsense() {
-        assert_eq!(Framer::default().feed(b"Q\0\0\0\x03", most, |_| ()), Err(Nonsense));
+        assert_eq!(Framer::default().feed(b"Q\0\0\0\x03", most, |_| ()), Err(Invalid));
         let mut framer = Framer::default();
         framer.feed(b"Q\xff\xff", most, |_| ()).unwrap();
-        assert_eq!(framer.feed(b"\xff\xff", most, |_| ()), Err(Nonsense));
+        assert_eq!(framer.feed(b"\xff\xff", most, |_| ()), Err(Invalid));
     }
 
     #[test]

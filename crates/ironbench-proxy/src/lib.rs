@@ -2,13 +2,13 @@
 //!
 //! Bytes pass unchanged in both directions. The proxy sends them on before it looks at them. The proxy passes the
 //! statements through a bounded queue to the thread that stores them, so that the application never waits for a disk.
-//! `lane` moves the bytes, `opening` handles the start of connections, and `postgres` and `mysql` follow the messages
+//! `forwarder` moves the bytes, `handshake` handles the start of connections, and `postgres` and `mysql` follow the messages
 //! of a session.
 
+mod forwarder;
 mod framing;
-mod lane;
+mod handshake;
 mod mysql;
-mod opening;
 mod postgres;
 mod queue;
 mod socket;

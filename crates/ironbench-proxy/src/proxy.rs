@@ -23,9 +23,9 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 use serde::{Deserialize, Serialize};
 
 use crate::WallClock;
-use crate::lane::{Inbox, Lane};
-use crate::mysql::MysqlOpening;
-use crate::opening::{Opening, PostgresOpening};
+use crate::forwarder::{Forwarder, Inbox};
+use crate::handshake::{Handshake, PostgresHandshake};
+use crate::mysql::MysqlHandshake;
 use crate::queue::Queue;
 
 /// Maximum number of connections that wait to be accepted. The kernel limits the number further (listen(2)).
@@ -81,7 +81,7 @@ pub(crate) struct Shared {
     /// Number of connections that use messages that the proxy does not know. The statements of these connections are
     /// not captured.
     pub unfollowed: AtomicU64,
-    opening: Opening,
+    handshake: Handshake,
     sessions: AtomicU32,
     starting: AtomicUsize,
     stopped: AtomicBool,
@@ -127,11 +127,11 @@ impl Proxy {
     pub fn start(order: Order) -> Result<Self> {
         let tls = order.tls.map(|(certificate, key)| server_config(&certificate, &key)).transpose()?;
         let is_unix = matches!(order.listen, Listen::Unix(_));
-        let (opening, dialect) = match order.server {
+        let (handshake, dialect) = match order.server {
             Target::Postgres(server) => {
                 let connector = Connector::<Postgres>::new(server)?;
                 let connect = Box::new(move || connector.open_only());
-                (Opening::Postgres(PostgresOpening { tls, is_unix, connect }), Dialect::Postgres)
+                (Handshake::Postgres(PostgresHandshake { tls, is_unix, connect }), Dialect::Postgres)
             }
             Target::Mysql(server) => {
                 if server.socket.is_some() && !is_unix {
@@ -141,7 +141,7 @@ impl Proxy {
                 }
                 let connector = Connector::<Mysql>::new(server)?;
                 let connect = Box::new(move || connector.reach_only().map(|(stream, _)| stream));
-                (Opening::Mysql(MysqlOpening { connect }), Dialect::Mysql)
+                (Handshake::Mysql(MysqlHandshake { connect }), Dialect::Mysql)
             }
         };
         let collector = Collector::new(order.mask, dialect)?;
@@ -152,7 +152,7 @@ impl Proxy {
             inboxes: (0..order.threads.max(1)).map(|_| Inbox::new()).collect::<Result<_>>()?,
             open: AtomicUsize::new(0),
             unfollowed: AtomicU64::new(0),
-            opening,
+            handshake,
             sessions: AtomicU32::new(0),
             starting: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
@@ -160,8 +160,8 @@ impl Proxy {
         let proxy = Self { address, shared, threads: Mutex::default(), collector: Mutex::new(collector), socket };
         let mut threads = proxy.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for number in 0..proxy.shared.inboxes.len() {
-            let lane = Lane::new(Arc::clone(&proxy.shared), number)?;
-            threads.push(started(format!("proxy-{number}"), move || lane.run())?);
+            let forwarder = Forwarder::new(Arc::clone(&proxy.shared), number)?;
+            threads.push(started(format!("proxy-{number}"), move || forwarder.run())?);
         }
         let shared = Arc::clone(&proxy.shared);
         threads.push(started("proxy-accept".to_owned(), move || accept(&shared, &listener))?);
@@ -347,15 +347,15 @@ fn open(shared: &Arc<Shared>, client: OwnedFd, is_tcp: bool) {
     let begin = move || {
         let shared = sharing;
         // An error means that the client or the server has disconnected, or has sent an invalid message.
-        if let Ok(Some(begun)) = shared.opening.begin(client) {
+        if let Ok(Some(begun)) = shared.handshake.begin(client) {
             let session = shared.sessions.fetch_add(1, Relaxed) + 1;
             shared.open.fetch_add(1, Relaxed);
-            shared.inboxes[session as usize % shared.inboxes.len()].hand(session, begun);
+            shared.inboxes[session as usize % shared.inboxes.len()].push(session, begun);
         }
         shared.starting.fetch_sub(1, Relaxed);
         Ok(())
     };
-    if started("proxy-opening".to_owned(), begin).is_err() {
+    if started("proxy-handshake".to_owned(), begin).is_err() {
         shared.starting.fetch_sub(1, Relaxed);
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ironbench_capture::observed::{Collector, Dialect, Event, Names, Observed};
+use ironbench_capture::observed::{Collector, Dialect, Event, Observed, SessionNames};
 use ironbench_capture::rows::{self, FFI_ArrowArrayStream, Logs, Progress, Statements};
 use ironbench_capture::tape::{self, RecordBatchStreamReader};
 use ironbench_core::Error;
@@ -78,7 +78,7 @@ pub struct LoggedRows(Mutex<LoggedState>);
 
 struct LoggedState {
     collector: Collector,
-    names: Arc<Names>,
+    names: Arc<SessionNames>,
     requests: u32,
 }
 
@@ -110,7 +110,7 @@ impl LoggedRows {
         let (user, database) = names;
         if *state.names.user != *user.as_bytes() || *state.names.database != *database.as_bytes() {
             let (user, database) = (user.into(), database.into());
-            state.names = Arc::new(Names { user, database, application: Vec::new() });
+            state.names = Arc::new(SessionNames { user, database, application: Vec::new() });
         }
         state.requests = state.requests.wrapping_add(1);
         let statement = Observed {

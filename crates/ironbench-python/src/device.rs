@@ -79,9 +79,9 @@ pub fn replay_trace<'py>(
 ) -> PyResult<(Bound<'py, PyBytes>, BTreeMap<String, Histogram>)> {
     let mut device = built(text, models, capacity, SEED).map_err(raise)?;
     let (time, op, offset, length, completed) = columns;
-    let replayed = release(py, |go_on| {
+    let replayed = release(py, |may_continue| {
         let trace = Trace::from_bytes(time, op, offset, length, completed)?;
-        replay(&trace, &mut *device, go_on)
+        replay(&trace, &mut *device, may_continue)
     })?;
     let summary = serde_json::json!({
         "recorded": load(&replayed.recorded),

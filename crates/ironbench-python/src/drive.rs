@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ironbench_core::Error;
 use ironbench_core::drive::jobs::Jobs;
-use ironbench_core::drive::ldap::Replay;
+use ironbench_core::drive::ldap::AccessLogReplay;
 use ironbench_core::drive::outcome::{Columns, Outcome};
 use ironbench_core::drive::plan::Plan;
-use ironbench_core::drive::turns::Turned;
+use ironbench_core::drive::turns::TurnTotals;
 use ironbench_core::drive::{self as core, Capture, Control, ProbeClient, merge};
 use ironbench_core::measure::clock;
 use ironbench_core::measure::seconds::Second;
@@ -105,9 +105,9 @@ impl Progress {
     /// None if the drive is over.
     fn rested(&self, py: Python<'_>) -> PyResult<Option<TurnResult>> {
         let turns = &self.control.turns;
-        let turned = gil::release(py, |poll| Ok(turns.rested(poll)))?;
+        let totals = gil::release(py, |poll| Ok(turns.rested(poll)))?;
         let seconds = clock::to_seconds;
-        Ok(turned.map(|Turned { transactions, failed, busy_ns, start_up_ns, drain_ns, .. }| {
+        Ok(totals.map(|TurnTotals { transactions, failed, busy_ns, start_up_ns, drain_ns, .. }| {
             (transactions, failed, seconds(busy_ns), seconds(start_up_ns), seconds(drain_ns))
         }))
     }
@@ -276,7 +276,7 @@ enum Work {
     Populate(Populate),
     #[serde(rename = "bystander")]
     ProbeClient(ProbeClient),
-    Replay(Replay),
+    Replay(AccessLogReplay),
     Capture(Capture),
 }
 

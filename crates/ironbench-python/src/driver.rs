@@ -11,7 +11,7 @@ use ironbench_core::drive::blocking::GiveUpTimer;
 use ironbench_core::drive::{self as core, Control};
 use ironbench_core::measure::clock;
 use ironbench_core::wire::library::{Answer, Library, Parameter, StatementError};
-use pgbench_script::{Gather, Program, Sql};
+use pgbench_script::{Program, ResultUse, Sql};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -74,12 +74,12 @@ pub fn drive_called(
 }
 
 fn commands(program: &Program) -> Vec<(String, &'static str, bool)> {
-    let wanted = |gather: &Gather| match gather {
-        Gather::Discard => "",
-        Gather::Gset { .. } => "gset",
-        Gather::Aset { .. } => "aset",
+    let wanted = |result_use: &ResultUse| match result_use {
+        ResultUse::Discard => "",
+        ResultUse::Gset { .. } => "gset",
+        ResultUse::Aset { .. } => "aset",
     };
-    program.sqls().map(|(_, sql)| (sql.with_question_marks(), wanted(&sql.gather), sql.combined)).collect()
+    program.sqls().map(|(_, sql)| (sql.with_question_marks(), wanted(&sql.result_use), sql.combined)).collect()
 }
 
 /// Converts an error of `connect`. If it has a subject, cause and hint, they are kept.
@@ -133,7 +133,7 @@ impl DriverConnection {
 impl Library for DriverConnection {
     fn run<'v>(&mut self, sql: &Sql, value: impl Fn(usize) -> Parameter<'v>) -> Result<Answer, StatementError> {
         Python::attach(|py| {
-            let wanted = !matches!(sql.gather, Gather::Discard);
+            let wanted = !matches!(sql.result_use, ResultUse::Discard);
             let values =
                 (0..sql.parameters.len()).map(|place| to_python(py, value(place))).collect::<PyResult<Vec<_>>>();
             let answer = values

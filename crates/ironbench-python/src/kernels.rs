@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ironbench_core::Error;
-use ironbench_kernels::{Crew, KernelPlan, Watch, mandelbrot, picture};
+use ironbench_kernels::{KernelPlan, KernelThreads, Watch, mandelbrot, picture};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -14,17 +14,17 @@ use crate::histogram::Histogram;
 
 /// The threads of one kernel trial.
 #[pyclass(module = "ironbench._core", frozen)]
-pub struct Kernels(Mutex<Option<Crew>>);
+pub struct Kernels(Mutex<Option<KernelThreads>>);
 
 impl Kernels {
-    fn crew(&self) -> MutexGuard<'_, Option<Crew>> {
+    fn threads(&self) -> MutexGuard<'_, Option<KernelThreads>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls `wait_for` without the GIL. `wait_for` waits for at most `timeout_s`. Returns its result, or true if the
     /// threads have already been joined.
     fn wait(&self, py: Python<'_>, timeout_s: f64, wait_for: fn(&Watch, Duration) -> bool) -> bool {
-        let Some(watch) = self.crew().as_ref().map(Crew::watch) else { return true };
+        let Some(watch) = self.threads().as_ref().map(KernelThreads::watch) else { return true };
         py.detach(|| wait_for(&watch, Duration::from_secs_f64(timeout_s.clamp(0.0, 3600.0))))
     }
 }
@@ -37,8 +37,8 @@ impl Kernels {
     fn new(py: Python<'_>, plan: &[u8]) -> PyResult<Self> {
         let plan: KernelPlan =
             serde_json::from_slice(plan).map_err(|error| raise(Error::input("kernel plan", error.to_string())))?;
-        let crew = py.detach(|| Crew::new(&plan)).map_err(raise)?;
-        Ok(Self(Mutex::new(Some(crew))))
+        let threads = py.detach(|| KernelThreads::new(&plan)).map_err(raise)?;
+        Ok(Self(Mutex::new(Some(threads))))
     }
 
     fn ready(&self, py: Python<'_>, timeout_s: f64) -> bool {
@@ -46,8 +46,8 @@ impl Kernels {
     }
 
     fn start(&self, duration_s: f64) {
-        if let Some(crew) = self.crew().as_ref() {
-            crew.start(Duration::from_secs_f64(duration_s.clamp(0.0, 1e9)));
+        if let Some(threads) = self.threads().as_ref() {
+            threads.start(Duration::from_secs_f64(duration_s.clamp(0.0, 1e9)));
         }
     }
 
@@ -60,15 +60,15 @@ impl Kernels {
     }
 
     fn stop(&self) {
-        if let Some(crew) = self.crew().as_ref() {
-            crew.stop();
+        if let Some(threads) = self.threads().as_ref() {
+            threads.stop();
         }
     }
 
     /// Waits for the threads. Returns a summary (JSON) and the histograms of whole units and of their parts.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyBytes>, BTreeMap<String, Histogram>)> {
-        let crew = self.crew().take().ok_or_else(|| raise(Error::input("kernel", "was joined already")))?;
-        let found = py.detach(|| crew.join()).map_err(raise)?;
+        let threads = self.threads().take().ok_or_else(|| raise(Error::input("kernel", "was joined already")))?;
+        let found = py.detach(|| threads.join()).map_err(raise)?;
         let mut histograms = BTreeMap::from([(String::new(), Histogram::from(found.all))]);
         histograms.extend(found.parts.into_iter().map(|(name, times)| (name.to_owned(), Histogram::from(times))));
         Ok((PyBytes::new(py, found.summary.to_string().as_bytes()), histograms))

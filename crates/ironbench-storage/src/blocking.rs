@@ -7,10 +7,10 @@ use std::os::fd::RawFd;
 use ironbench_core::measure::clock;
 
 use super::buffer::Buffer;
-use super::crew::Shift;
-use super::lane::Lane;
 use super::plan::{Pass, Sync};
 use super::record::Recording;
+use super::sequence::IoSequence;
+use super::threads::ThreadContext;
 use ironbench_core::SplitMix64;
 
 pub struct Blocking {
@@ -27,11 +27,16 @@ impl Blocking {
         Self { file, buffer, sync: pass.sync, evict: pass.evict }
     }
 
-    /// Runs I/Os until the shift ends.
-    pub fn run(mut self, mut lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
-        let mut stamps = SplitMix64::new(shift.start ^ self.buffer.as_ptr() as u64);
-        let mut began = shift.start;
-        while let Some(next) = lane.next() {
+    /// Runs I/Os until `context` says to stop.
+    pub fn run(
+        mut self,
+        mut sequence: IoSequence,
+        context: &ThreadContext,
+        recording: &mut Recording,
+    ) -> io::Result<()> {
+        let mut stamps = SplitMix64::new(context.start ^ self.buffer.as_ptr() as u64);
+        let mut began = context.start;
+        while let Some(next) = sequence.next() {
             if next.wraps && self.evict {
                 evict(self.file)?;
                 began = clock::now();
@@ -44,8 +49,8 @@ impl Blocking {
             }
             let now = clock::now();
             recording.ended(next.reads, now - began);
-            recording.counted(now - shift.start, 1);
-            if !shift.goes_on(now, 1) {
+            recording.counted(now - context.start, 1);
+            if !context.must_continue(now, 1) {
                 break;
             }
             began = now;

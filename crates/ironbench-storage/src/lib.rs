@@ -5,17 +5,17 @@
 
 mod blocking;
 mod buffer;
-mod crew;
-mod lane;
 mod plan;
 mod record;
+mod sequence;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod uring;
 
-pub use crew::{Progress, run};
 pub use plan::{Io, Order, Pass, Sync, Until};
 pub use record::{Outcome, Summary};
+pub use threads::{Progress, run};
 
 #[cfg(test)]
 pub(crate) mod testing {

@@ -16,10 +16,10 @@ use ironbench_core::measure::clock;
 use ironbench_core::measure::cpu::CpuTime;
 
 use super::buffer::Buffer;
-use super::crew::Shift;
-use super::lane::Lane;
 use super::plan::Pass;
 use super::record::Recording;
+use super::sequence::IoSequence;
+use super::threads::ThreadContext;
 use ironbench_core::SplitMix64;
 
 /// Maximum number of completions per round. fio replaces each completed I/O separately. Without a limit, the disk of a
@@ -59,22 +59,27 @@ impl Uring {
         Ok(Self { ring, slots, fixed })
     }
 
-    /// Runs I/Os until the shift ends. No I/O is in flight when it returns.
-    pub fn run(mut self, mut lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
+    /// Runs I/Os until `context` says to stop. No I/O is in flight when it returns.
+    pub fn run(
+        mut self,
+        mut sequence: IoSequence,
+        context: &ThreadContext,
+        recording: &mut Recording,
+    ) -> io::Result<()> {
         let mut free: Vec<u16> = (0..self.slots.len() as u16).rev().collect();
-        let mut stamps = SplitMix64::new(shift.start ^ 0x5EED);
+        let mut stamps = SplitMix64::new(context.start ^ 0x5EED);
         let mut failed = None;
-        let mut goes_on = true;
-        let mut now = shift.start;
+        let mut must_continue = true;
+        let mut now = context.start;
         loop {
-            while goes_on && let Some(slot) = free.pop() {
-                let Some(next) = lane.next() else {
+            while must_continue && let Some(slot) = free.pop() {
+                let Some(next) = sequence.next() else {
                     free.push(slot);
-                    goes_on = false;
+                    must_continue = false;
                     break;
                 };
                 if next.wraps {
-                    shift.begun_anew();
+                    context.before_restart();
                 }
                 let entry = self.entry(slot, next.reads, next.offset, now, &mut stamps);
                 // SAFETY: the buffer is not accessed while the I/O is in flight, because its slot is not free.
@@ -98,12 +103,12 @@ impl Uring {
                     recording.ended(slot.reads, now - slot.began);
                 } else {
                     failed.get_or_insert_with(|| fault(completion.result()));
-                    goes_on = false;
+                    must_continue = false;
                 }
             }
             let ended = (free.len() - before) as u64;
-            recording.counted(now - shift.start, ended);
-            goes_on &= shift.goes_on(now, ended);
+            recording.counted(now - context.start, ended);
+            must_continue &= context.must_continue(now, ended);
         }
         recording.cpu = recording.cpu.plus(helpers_cpu());
         failed.map_or(Ok(()), Err)

@@ -8,7 +8,7 @@ use super::meta::{self, Meta, Word};
 use super::parser::{self, Context, Read};
 use super::scan::{RawSql, Scanner, Stop};
 use super::substitute::substitute;
-use super::{Command, Dialect, Gather, Operand, Piece, Place, Slot, Sql, Symbols, pipeline};
+use super::{Command, CommandPosition, Dialect, Operand, Piece, ResultUse, Slot, Sql, Symbols, pipeline};
 use crate::locate::Text;
 
 /// State that the scripts of a program share during compilation.
@@ -32,7 +32,7 @@ pub struct Compiled {
     pub commands: Vec<Command>,
     pub read: Vec<Read>,
     /// Position of each command.
-    pub places: Vec<Place>,
+    pub positions: Vec<CommandPosition>,
 }
 
 /// Compiles the script with this number (from 0).
@@ -93,7 +93,7 @@ impl Compiler<'_> {
             _ => one_line(self.text.text[offset..].lines().next().unwrap_or_default()),
         };
         let (line, number) = (self.text.line(offset), self.written as u32);
-        self.done.places.push(Place { line, command: number, text });
+        self.done.positions.push(CommandPosition { line, command: number, text });
         self.done.commands.push(command);
         self.offsets.push(offset);
         self.done.commands.len() - 1
@@ -107,9 +107,9 @@ impl Compiler<'_> {
             statement: self.shared.statements,
             text: parts.text,
             parameters: parts.parameters,
-            places: parts.places,
+            parameter_offsets: parts.parameter_offsets,
             pieces: parts.pieces,
-            gather: Gather::Discard,
+            result_use: ResultUse::Discard,
             combined: raw.statements > 1,
             quoted: parts.quoted,
             line: self.text.line(raw.offset),
@@ -196,7 +196,7 @@ impl Compiler<'_> {
                 }
                 self.push(Command::Sleep { argument, unit_ns, line: self.text.line(backslash) }, backslash);
             }
-            Meta::Gset | Meta::Aset => self.gather(meta, name, words.first(), last_sql)?,
+            Meta::Gset | Meta::Aset => self.set_result_use(meta, name, words.first(), last_sql)?,
             Meta::Else => self.next_branch(name, backslash)?,
             Meta::Endif => {
                 let block = self.blocks.pop().ok_or_else(|| without_if(name))?;
@@ -213,7 +213,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn gather(
+    fn set_result_use(
         &mut self,
         meta: Meta,
         name: Word<'_>,
@@ -225,7 +225,8 @@ impl Compiler<'_> {
         match last_sql.map(|index| &mut self.done.commands[index]) {
             Some(Command::Sql(sql)) => {
                 self.shared.prefixes.push(prefix.clone());
-                sql.gather = if meta == Meta::Gset { Gather::Gset { prefix } } else { Gather::Aset { prefix } };
+                sql.result_use =
+                    if meta == Meta::Gset { ResultUse::Gset { prefix } } else { ResultUse::Aset { prefix } };
                 Ok(())
             }
             _ => Err(Fault::new(name.offset, format!("\\{} must follow a SQL command", name.text))),
@@ -282,7 +283,7 @@ impl Compiler<'_> {
     fn share_statements(&mut self) {
         for command in &mut self.done.commands {
             if let Command::Sql(sql) = command
-                && matches!(sql.gather, Gather::Discard)
+                && matches!(sql.result_use, ResultUse::Discard)
             {
                 sql.statement = *self.shared.prepared.entry(sql.text.clone()).or_insert(sql.id);
             }

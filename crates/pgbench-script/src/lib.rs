@@ -185,14 +185,14 @@ pub struct Script {
     pub weight: u32,
     pub commands: Vec<Command>,
     /// Position of each command in the source.
-    pub places: Vec<Place>,
+    pub positions: Vec<CommandPosition>,
     /// Number of commands in the scripts before this one.
     pub commands_before: usize,
 }
 
 /// The position of a command in its script.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct CommandPosition {
     /// Line of the script, from 1.
     pub line: u32,
     /// Number of the command in the script as written, from 1.
@@ -248,10 +248,10 @@ pub struct Sql {
     pub text: String,
     pub parameters: Vec<Slot>,
     /// Offset in `text` at which the `$n` of each parameter begins.
-    pub places: Vec<usize>,
+    pub parameter_offsets: Vec<usize>,
     /// Text split at its variables, for the simple protocol. An undefined variable stays as written.
     pub pieces: Vec<Piece>,
-    pub gather: Gather,
+    pub result_use: ResultUse,
     /// Whether the command consists of several statements joined by `\;`. Only the simple protocol can run such a
     /// command.
     pub combined: bool,
@@ -268,7 +268,7 @@ pub enum Piece {
 
 /// The use of a command's rows.
 #[derive(Debug, Clone, Default)]
-pub enum Gather {
+pub enum ResultUse {
     #[default]
     Discard,
     /// The meta-command `\gset [prefix]`. The command must return exactly one row. The columns of the row become

@@ -1,7 +1,7 @@
 //! Checks that pipelines are started and ended in order, on every path through a script.
 
 use super::locate::Fault;
-use super::{Command, Gather};
+use super::{Command, ResultUse};
 
 /// How paths reach a command. A pipeline may be open on some of the paths, and not open on others.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,7 +36,7 @@ pub fn check(commands: &[Command], offsets: &[usize]) -> Result<(), Fault> {
         let wrong = |cause: &str| Err(Fault::new(offsets[index], cause));
         let mut next = here;
         match command {
-            Command::Sql(sql) if !matches!(sql.gather, Gather::Discard) && here.only_open() => {
+            Command::Sql(sql) if !matches!(sql.result_use, ResultUse::Discard) && here.only_open() => {
                 return wrong("\\gset and \\aset cannot be used in a pipeline");
             }
             Command::StartPipeline if here.only_open() => return wrong("a pipeline is already open"),

@@ -70,7 +70,7 @@ impl Program {
                 name: source.name.clone(),
                 weight: source.weight,
                 commands: script.commands,
-                places: script.places,
+                positions: script.positions,
                 commands_before: before,
             }
         };

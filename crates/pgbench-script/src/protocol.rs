@@ -41,7 +41,7 @@ impl Program {
         for script in &self.scripts {
             let starts = |command: &Command| matches!(command, Command::StartPipeline);
             if let Some(at) = script.commands.iter().position(starts) {
-                let subject = format!("{}:{}", script.name, script.places[at].line);
+                let subject = format!("{}:{}", script.name, script.positions[at].line);
                 let cause = "\\startpipeline cannot be used: MySQL's protocol has no pipelines";
                 return Err(Error::new(subject, cause).hint("remove the pipeline"));
             }

@@ -9,7 +9,7 @@ use super::{Piece, Slot, Sql, Symbols};
 pub struct Substituted {
     pub text: String,
     pub parameters: Vec<Slot>,
-    pub places: Vec<usize>,
+    pub parameter_offsets: Vec<usize>,
     pub pieces: Vec<Piece>,
     pub quoted: Vec<Slot>,
 }
@@ -47,7 +47,7 @@ pub fn substitute(raw: &RawSql, symbols: &mut Symbols) -> Substituted {
             _ => {
                 out.parameters.push(slot);
                 out.text.push_str(&text[copied..colon]);
-                out.places.push(out.text.len());
+                out.parameter_offsets.push(out.text.len());
                 out.text.push_str(&format!("${}", out.parameters.len()));
                 copied = end;
             }
@@ -66,10 +66,10 @@ impl Sql {
     pub fn with_question_marks(&self) -> String {
         let mut text = String::with_capacity(self.text.len());
         let mut copied = 0;
-        for (number, place) in self.places.iter().enumerate() {
-            text.push_str(&self.text[copied..*place]);
+        for (number, offset) in self.parameter_offsets.iter().enumerate() {
+            text.push_str(&self.text[copied..*offset]);
             text.push('?');
-            copied = place + format!("${}", number + 1).len();
+            copied = offset + format!("${}", number + 1).len();
         }
         text + &self.text[copied..]
     }

@@ -162,8 +162,8 @@ fn a_defined_variable_inside_quotes_is_refused_where_it_cannot_be_replaced() {
 #[test]
 fn gathering_belongs_to_the_command_before() {
     let program = program("SELECT 1 AS a \\gset p_\nSELECT 2 AS b;\n\\aset\n\\set x :p_a + :b\n");
-    let gathers: Vec<String> = program.sqls().map(|(_, sql)| format!("{:?}", sql.gather)).collect();
-    assert_eq!(gathers, ["Gset { prefix: \"p_\" }", "Aset { prefix: \"\" }"]);
+    let uses: Vec<String> = program.sqls().map(|(_, sql)| format!("{:?}", sql.result_use)).collect();
+    assert_eq!(uses, ["Gset { prefix: \"p_\" }", "Aset { prefix: \"\" }"]);
     for wrong in ["\\gset", "\\set x 1\n\\gset", "SELECT 1\\gset\n\\gset", "\\if 1\nSELECT 1;\n\\endif\n\\gset"] {
         assert!(refusal(wrong).contains("must follow a SQL command"), "{wrong}");
     }
@@ -463,7 +463,7 @@ proptest! {
         let compiled = Program::compile_for(Dialect::Mysql(SqlMode::default()), &[source("t", &text, 1)], &[]);
         if let Ok(program) = compiled {
             for (_, sql) in program.sqls() {
-                prop_assert!(sql.places.len() == sql.parameters.len());
+                prop_assert!(sql.parameter_offsets.len() == sql.parameters.len());
             }
         }
     }

@@ -15,7 +15,7 @@ use super::transaction_log::Lines;
 use crate::measure::clock::{self, MILLISECOND, NEVER};
 use crate::measure::{Recorder, Tally};
 use crate::wire::library::{INTERRUPTED, Library, Parameter, StatementError};
-use pgbench_script::{Gather, Given, Slot, Sql, Value, Variables};
+use pgbench_script::{Given, ResultUse, Slot, Sql, Value, Variables};
 
 /// Maximum sleep of a thread before it checks again whether to stop.
 const CHECK_NS: u64 = 50 * MILLISECOND;
@@ -317,7 +317,7 @@ impl<C: Library> BlockingRun<'_, '_, '_, C> {
                     let done = self.execute(sql);
                     if let Some(begun) = begun {
                         let command = self.script.command(self.script.command_index());
-                        self.recorder.tally.lap(command, clock::now() - begun, done.is_err());
+                        self.recorder.tally.record_reply_time(command, clock::now() - begun, done.is_err());
                     }
                     if let Err(trouble) = done {
                         return self.trouble(&trouble);
@@ -350,8 +350,8 @@ impl<C: Library> BlockingRun<'_, '_, '_, C> {
         let answer = self.engine.run(sql, |place| parameter(variables, sql.parameters[place]))?;
         let after = self.engine.in_transaction();
         self.recorder.tally.commits += u64::from(!after && (!before || !is_rollback(&sql.text)));
-        let (Gather::Gset { prefix } | Gather::Aset { prefix }) = &sql.gather else { return Ok(()) };
-        if matches!(sql.gather, Gather::Gset { .. }) && answer.rows != 1 {
+        let (ResultUse::Gset { prefix } | ResultUse::Aset { prefix }) = &sql.result_use else { return Ok(()) };
+        if matches!(sql.result_use, ResultUse::Gset { .. }) && answer.rows != 1 {
             let message = format!("\\gset needs one row, but the engine returned {}", answer.rows);
             return Err(StatementError { class: SCRIPT_ERROR.into(), message, retryable: false, lasting: false });
         }

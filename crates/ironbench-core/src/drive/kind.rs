@@ -1,6 +1,6 @@
 //! The kinds of transactions of a trial, which are counted and timed separately.
 
-use pgbench_script::{Command, Place, Program, Script};
+use pgbench_script::{Command, CommandPosition, Program, Script};
 
 /// A kind of transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Kind {
     /// Number of SQL commands in the transaction. Each connection prepares these commands.
     pub statements: usize,
     /// Position of each command in the script.
-    pub places: Vec<Place>,
+    pub positions: Vec<CommandPosition>,
 }
 
 impl Kind {
@@ -21,7 +21,7 @@ impl Kind {
             name: script.name.clone(),
             weight: script.weight,
             statements: statements(script),
-            places: script.places.clone(),
+            positions: script.positions.clone(),
         };
         program.scripts.iter().map(kind).collect()
     }

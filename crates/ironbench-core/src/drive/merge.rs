@@ -11,7 +11,7 @@ use crate::measure::Histogram;
 use crate::measure::seconds::{MergeableSecond, Second};
 use crate::{Error, Result};
 
-/// Merges the outcomes of several parts. The outcomes are merged one by one, because the histograms of a thousand
+/// Merges the outcomes of several parts. Outcomes are merged as they arrive, because the histograms of a thousand
 /// outcomes do not fit in memory. The result contains no samples of the machines.
 ///
 /// # Errors
@@ -57,7 +57,7 @@ fn merged_seconds(kept: &[Vec<MergeableSecond>]) -> Result<Vec<Second>> {
         }
         Ok(Second::new(&response, failed, width_ns))
     };
-    // Several threads merge the seconds, each a different range of them. A thousand drives of half a minute have thirty
+    // Each thread merges a range of the seconds. A thousand drives of half a minute have thirty
     // thousand histograms.
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(longest.max(1));
     let share = |thread: usize| (longest * thread / threads..longest * (thread + 1) / threads).map(second);
@@ -258,13 +258,13 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn several_drives_merge_to_one_drive_of_the_same_times(parts in prop::collection::vec(times(), 1..6)) {
+        fn merging_parts_equals_one_drive_with_all_response_times(parts in prop::collection::vec(times(), 1..6)) {
             let longest = parts.iter().map(Vec::len).max().unwrap();
             let second = |number: usize| parts.iter().filter_map(|part| part.get(number)).flatten().copied().collect();
             let whole: Vec<Vec<u64>> = (0..longest).map(second).collect();
             let one = outcome(&whole);
-            let travelled = |part: &Vec<Vec<u64>>| Outcome::from_bytes(&outcome(part).to_bytes());
-            let sum = merged(parts.iter().map(travelled)).unwrap();
+            let serialized = |part: &Vec<Vec<u64>>| Outcome::from_bytes(&outcome(part).to_bytes());
+            let sum = merged(parts.iter().map(serialized)).unwrap();
             prop_assert_eq!(sum.histograms["response_time"].buckets(), one.histograms["response_time"].buckets());
             prop_assert_eq!(&sum.timeline, &one.timeline);
             // The values are compared as text, because percentiles of an empty second are NaN.
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_aborted_says_why() {
+    fn the_cause_is_that_of_the_first_aborted_drive() {
         let mut late = outcome(&[vec![1]]);
         (late.summary.aborted, late.summary.cause) = (true, "the server went away".to_owned());
         let sum = merged([Ok(outcome(&[vec![1]])), Ok(late)]).unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_sources_of_jobs_add_up_and_of_the_largest_ones_the_largest_stays() {
+    fn figures_are_added_and_maxima_stay_maxima() {
         let of = |orders: f64, queue: f64| {
             let mut one = outcome(&[vec![1]]);
             let figures = [("market_pending_trades", orders), ("market_queue_max", queue)];
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_pool_their_variance() {
+    fn variances_of_statements_are_pooled() {
         let row = |mean_s, stdev_s| StatementSummary {
             script: "a".to_owned(),
             line: 1,

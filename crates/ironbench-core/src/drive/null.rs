@@ -10,7 +10,7 @@ pub struct NullScript<'p>(pub ScriptClient<'p>);
 
 impl NullScript<'_> {
     #[inline]
-    fn go_on(&mut self, tally: &mut Tally) -> Step {
+    fn continue_script(&mut self, tally: &mut Tally) -> Step {
         loop {
             match self.0.advance() {
                 Action::Sql(_) => return Step::Send,
@@ -38,11 +38,11 @@ impl Transaction for NullScript<'_> {
     #[inline]
     fn begin(&mut self, _mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         self.0.begin();
-        self.go_on(tally)
+        self.continue_script(tally)
     }
 
     fn resume(&mut self, _mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        self.go_on(tally)
+        self.continue_script(tally)
     }
 
     fn job_queue(&self) -> Option<usize> {
@@ -63,6 +63,6 @@ impl Transaction for NullScript<'_> {
 
     #[inline]
     fn reply(&mut self, _mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        self.go_on(tally)
+        self.continue_script(tally)
     }
 }

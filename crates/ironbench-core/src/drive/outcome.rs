@@ -133,11 +133,11 @@ fn histograms(kinds: &[Kind], results: &ThreadResults) -> (BTreeMap<String, Hist
             }
         }
     }
-    let places = kinds.iter().flat_map(|kind| kind.places.iter().map(move |place| (kind, place)));
-    for (number, (kind, place)) in places.enumerate() {
+    let positions = kinds.iter().flat_map(|kind| kind.positions.iter().map(move |position| (kind, position)));
+    for (number, (kind, position)) in positions.enumerate() {
         for answers in results.recordings.iter().filter_map(|one| one.answers.get(number)).filter(|one| one.count() > 0)
         {
-            let name = format!("answer_time{{statement={}:{}}}", kind.name, place.command);
+            let name = format!("answer_time{{statement={}:{}}}", kind.name, position.command);
             all.entry(name).or_default().merge(answers);
         }
     }
@@ -224,7 +224,7 @@ impl EncodedOutcome {
             samples: self.samples.iter().map(|(name, list)| (name.clone(), sizes(list))).collect(),
             mergeable: self.mergeable.as_ref().map(mergeable),
         };
-        let head = serde_json::to_vec(&head).expect("the head holds only finite numbers and text");
+        let head = serde_json::to_vec(&head).expect("the head contains only finite numbers and text");
         let mut bytes = (head.len() as u64).to_le_bytes().to_vec();
         bytes.extend_from_slice(&head);
         for value in self.timeline.values().chain(self.seconds.values()).flatten() {

@@ -44,7 +44,7 @@ impl ProbeClient {
         if plan.clients != THREADS {
             return Err(Error::input("probe client", format!("needs {THREADS} clients")));
         }
-        let kind = |name: &str| Kind { name: name.to_owned(), weight: 1, statements: 0, places: Vec::new() };
+        let kind = |name: &str| Kind { name: name.to_owned(), weight: 1, statements: 0, positions: Vec::new() };
         super::work(plan, control, THREADS, &[kind("select"), kind("connect")], |context| match plan.engine.server() {
             Some(Server::Postgres(connection)) => self.run::<Postgres>(context, &Connector::new(connection)?, poll),
             Some(Server::Mysql(connection)) => self.run::<Mysql>(context, &Connector::new(connection)?, poll),

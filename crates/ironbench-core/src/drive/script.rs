@@ -8,7 +8,9 @@ use super::plan::{Part, Plan};
 use super::threads::DriveContext;
 use super::transaction::Ending;
 use crate::measure::{Tally, clock};
-use pgbench_script::{Automatic, Command, Place, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed};
+use pgbench_script::{
+    Automatic, Command, CommandPosition, Program, Random, Seeds, Sql, Variables, evaluate, gives_default_seed,
+};
 
 /// Error class of a failed meta-command or another mistake in a script.
 pub const SCRIPT_ERROR: &str = "script";
@@ -218,7 +220,7 @@ impl<'p> ScriptClient<'p> {
     pub fn error_message(&self, command_index: usize, cause: &str) -> String {
         let script = &self.program.scripts[self.script];
         let cause = shorten(cause, MAX_CAUSE);
-        let Some(Place { line, command, text }) = script.places.get(command_index) else {
+        let Some(CommandPosition { line, command, text }) = script.positions.get(command_index) else {
             return format!("script {}: {cause}", script.name);
         };
         format!("script {}, line {line}, command {command}: {cause}; in: {}", script.name, shorten(text, MAX_SHOWN))

@@ -9,9 +9,9 @@ use super::kind::Kind;
 use super::plan::Plan;
 use super::thread_results::ThreadResults;
 use crate::measure::cpu::CpuTime;
-use crate::measure::tally::{Counts, Lap};
+use crate::measure::tally::{Counts, ReplyTimes};
 use crate::measure::{Histogram, Tally, clock};
-use pgbench_script::Place;
+use pgbench_script::CommandPosition;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Summary {
@@ -355,17 +355,17 @@ fn scripts(kinds: &[Kind], measured: &Tally, total: &Tally) -> Vec<ScriptSummary
 }
 
 fn statements(kinds: &[Kind], measured: &Tally) -> Vec<StatementSummary> {
-    let places = kinds.iter().flat_map(|kind| kind.places.iter().map(move |place| (kind, place)));
-    let timed = places.zip(&measured.laps).filter(|(_, lap)| lap.count > 0);
-    let summary = |((kind, place), lap): ((&Kind, &Place), &Lap)| StatementSummary {
+    let positions = kinds.iter().flat_map(|kind| kind.positions.iter().map(move |position| (kind, position)));
+    let timed = positions.zip(&measured.reply_times).filter(|(_, times)| times.count > 0);
+    let summary = |((kind, position), times): ((&Kind, &CommandPosition), &ReplyTimes)| StatementSummary {
         script: kind.name.clone(),
-        line: place.line,
-        command: place.command,
-        text: place.text.clone(),
-        count: lap.count,
-        failed: lap.failed,
-        mean_s: lap.mean_s(),
-        stdev_s: lap.stdev_s(),
+        line: position.line,
+        command: position.command,
+        text: position.text.clone(),
+        count: times.count,
+        failed: times.failed,
+        mean_s: times.mean_s(),
+        stdev_s: times.stdev_s(),
     };
     timed.map(summary).collect()
 }

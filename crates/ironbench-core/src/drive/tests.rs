@@ -334,7 +334,7 @@ fn connections_stay_open_until_the_last_samples_are_taken() {
         period_s: 10.0,
     };
     let plan = Plan { observers: vec![observer], ..plan(1, 1, Stop::Transactions(1)) };
-    let kinds = [Kind { name: "one".to_owned(), weight: 1, statements: 0, places: Vec::new() }];
+    let kinds = [Kind { name: "one".to_owned(), weight: 1, statements: 0, positions: Vec::new() }];
     let only = std::sync::Mutex::new(Some(Holder(held.clone())));
     let make = |_, _| Ok(only.lock().unwrap().take().unwrap());
     let outcome = work(&plan, &Control::new(), 1, &kinds, |context| threads::run(context, make, &mut || true)).unwrap();

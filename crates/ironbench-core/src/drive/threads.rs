@@ -296,14 +296,14 @@ impl Coordinator<'_> {
 
     fn run_trial(&self, slices: &Receiver<Slice>, poll: &mut dyn FnMut() -> bool) -> Result<ThreadResults> {
         let DriveContext { plan, control, .. } = *self.context;
-        let mut go_on = || {
+        let mut may_continue = || {
             if !poll() {
                 control.stop();
             }
             !control.is_stopped() && !self.gate.is_stopped()
         };
         // The observers connect before the clock starts, because connecting takes milliseconds.
-        let observers = Prepared::new_unless_stopped(&plan.observers, plan.engine.server(), &mut go_on)?;
+        let observers = Prepared::new_unless_stopped(&plan.observers, plan.engine.server(), &mut may_continue)?;
         let Some(observers) = observers else { return Ok(ThreadResults::not_started()) };
         if let Some(asked) = &plan.log {
             let created = TransactionLog::create(asked, plan)?;

@@ -4,7 +4,7 @@
 use super::jobs::Next;
 use crate::measure::Tally;
 use crate::measure::clock::NEVER;
-pub use crate::wire::UNASKED;
+pub use crate::wire::UNEXPECTED;
 use crate::wire::transport::Mailbox;
 
 /// The next step of a client.
@@ -12,8 +12,8 @@ use crate::wire::transport::Mailbox;
 pub enum Step {
     /// The outbox contains a message. Call `reply` when data has arrived.
     Send,
-    /// The outbox contains a piece of a stream, which has no reply. Call `shipped` when it has been sent.
-    Ship,
+    /// The outbox contains a piece of a stream, which has no reply. Call `message_sent` when it has been sent.
+    SendWithoutReply,
     /// The reply is incomplete. Call `reply` when more data has arrived.
     Receive,
     /// Call `resume` after this many nanoseconds.
@@ -56,8 +56,8 @@ pub trait Transaction {
     /// Handles the complete messages in the inbox. Called only after the outbox has been sent.
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step;
 
-    /// Continues after `Step::Ship`. The outbox can be filled again. `reply` may have been called in between.
-    fn shipped(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+    /// Continues after `Step::SendWithoutReply`. The outbox can be filled again. `reply` may have been called in between.
+    fn message_sent(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         self.reply(mailbox, tally)
     }
 

@@ -16,7 +16,7 @@ use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::cpu;
 
 /// How often a resting thread checks whether the trial is over.
-const LOOK: Duration = Duration::from_nanos(50 * MILLISECOND);
+const POLL_INTERVAL: Duration = Duration::from_nanos(50 * MILLISECOND);
 
 /// Time limit for finishing transactions after a slice, in case a system has stopped responding.
 pub(super) const REST_TIMEOUT_NS: u64 = if cfg!(test) { 300 * MILLISECOND } else { 60 * SECOND };
@@ -52,7 +52,7 @@ impl Turn {
 
 /// The result of a turn, summed over all threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Turned {
+pub struct TurnTotals {
     /// Transactions that started inside the slice and succeeded.
     pub transactions: u64,
     /// Transactions that started inside the slice and failed.
@@ -76,7 +76,7 @@ struct State {
     /// CPUs of the driving threads in this turn. Empty if they do not change.
     cpus: Vec<usize>,
     resting: usize,
-    turned: Turned,
+    totals: TurnTotals,
     /// Number of clients of the trial.
     clients: usize,
     /// Start of the first turn.
@@ -140,14 +140,14 @@ impl Turns {
         {
             let mut state = self.state();
             let now = clock::now();
-            let spread_ns = (state.turned.last_ns / state.clients.max(1) as u64).min(LONGEST_SPREAD_NS);
+            let spread_ns = (state.totals.last_ns / state.clients.max(1) as u64).min(LONGEST_SPREAD_NS);
             let start_up_ns = start_up_ns.max(spread_ns);
             let from = now + start_up_ns;
             let number = 1 + state.turn.map_or(0, |turn| turn.number);
             state.turn = Some(Turn { number, from, until: from + slice_ns, spread_ns });
             state.cpus = cpus;
             state.resting = 0;
-            state.turned = Turned { start_up_ns, ..Turned::default() };
+            state.totals = TurnTotals { start_up_ns, ..TurnTotals::default() };
             self.under_way.store(state.threads.unwrap_or(0), Relaxed);
             state.first_ns.get_or_insert(now);
             state.first_unix_ns.get_or_insert(clock::unix_now() + start_up_ns);
@@ -168,16 +168,17 @@ impl Turns {
     /// Waits until all clients are connected and rest. Clients rest before the first turn and after each turn. Returns
     /// the result of the last turn. Returns None if the trial is over or `poll` ended the wait. `poll` is called at
     /// least every 50 ms and returns whether to continue waiting.
-    pub fn rested(&self, poll: &mut dyn FnMut() -> bool) -> Option<Turned> {
+    pub fn rested(&self, poll: &mut dyn FnMut() -> bool) -> Option<TurnTotals> {
         let mut state = self.state();
         loop {
             if state.over {
                 return None;
             }
             if state.threads == Some(state.resting) {
-                return Some(state.turned);
+                return Some(state.totals);
             }
-            let (woken, timeout) = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
+            let (woken, timeout) =
+                self.changed.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner);
             state = woken;
             if timeout.timed_out() {
                 drop(state);
@@ -192,15 +193,15 @@ impl Turns {
     /// Called by a thread whose clients all rest. Waits until the turn after `last`, pins the thread to the CPUs of
     /// that turn, and returns the turn. `brought` contains what this thread measured in `last`. Returns None if the
     /// trial must end or the kernel refuses the CPUs.
-    pub(super) fn rest(&self, last: Turn, brought: Turned, must_end: impl Fn() -> bool) -> Option<Turn> {
+    pub(super) fn rest(&self, last: Turn, brought: TurnTotals, must_end: impl Fn() -> bool) -> Option<Turn> {
         let mut state = self.state();
         state.resting += 1;
-        state.turned.transactions += brought.transactions;
-        state.turned.failed += brought.failed;
-        state.turned.busy_ns += brought.busy_ns;
-        state.turned.last_ns += brought.last_ns;
+        state.totals.transactions += brought.transactions;
+        state.totals.failed += brought.failed;
+        state.totals.busy_ns += brought.busy_ns;
+        state.totals.last_ns += brought.last_ns;
         if last.number > 0 {
-            state.turned.drain_ns = state.turned.drain_ns.max(clock::now().saturating_sub(last.until));
+            state.totals.drain_ns = state.totals.drain_ns.max(clock::now().saturating_sub(last.until));
         }
         self.changed.notify_all();
         loop {
@@ -210,7 +211,8 @@ impl Turns {
             match state.turn {
                 Some(turn) if turn.number > last.number => return cpu::pin_thread(&state.cpus).then_some(turn),
                 _ => {
-                    (state, _) = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
+                    (state, _) =
+                        self.changed.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }

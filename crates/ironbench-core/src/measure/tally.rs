@@ -92,17 +92,17 @@ pub struct Tally {
     /// The message of the first error after which a retry could not have succeeded.
     pub lasting: Option<String>,
     /// Reply times of each command of the program. Empty unless each statement is timed.
-    pub laps: Vec<Lap>,
+    pub reply_times: Vec<ReplyTimes>,
     pub reconnects: Reconnects,
     /// Number of connections that broke or were ended by the server, without ending the trial.
     pub connections_lost: u64,
-    /// Histograms of the same reply times as in `laps`, or None while the window is not open.
+    /// Histograms of the same reply times as in `reply_times`, or None while the window is not open.
     answers: Option<Vec<Buckets>>,
 }
 
 /// Reply times of one command.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Lap {
+pub struct ReplyTimes {
     pub count: u64,
     /// Replies that reported an error.
     pub failed: u64,
@@ -111,7 +111,7 @@ pub struct Lap {
     pub squares: f64,
 }
 
-impl Lap {
+impl ReplyTimes {
     pub fn mean_s(&self) -> f64 {
         self.sum_ns as f64 / self.count as f64 / SECOND as f64
     }
@@ -169,15 +169,15 @@ impl Tally {
     }
 
     /// Counts the reply to a command, which took `ns`.
-    pub fn lap(&mut self, command: usize, ns: u64, failed: bool) {
-        if command >= self.laps.len() {
-            self.laps.resize(command + 1, Lap::default());
+    pub fn record_reply_time(&mut self, command: usize, ns: u64, failed: bool) {
+        if command >= self.reply_times.len() {
+            self.reply_times.resize(command + 1, ReplyTimes::default());
         }
-        let lap = &mut self.laps[command];
-        lap.count += 1;
-        lap.failed += u64::from(failed);
-        lap.sum_ns += ns;
-        lap.squares += ns as f64 * ns as f64;
+        let times = &mut self.reply_times[command];
+        times.count += 1;
+        times.failed += u64::from(failed);
+        times.sum_ns += ns;
+        times.squares += ns as f64 * ns as f64;
         if let Some(answers) = &mut self.answers {
             if command >= answers.len() {
                 answers.resize_with(command + 1, Buckets::default);
@@ -210,8 +210,8 @@ impl Tally {
             *mine = mine.take().or_else(|| theirs.clone());
         }
         self.lasting = self.lasting.take().or_else(|| other.lasting.clone());
-        self.laps.resize(self.laps.len().max(other.laps.len()), Lap::default());
-        for (mine, theirs) in self.laps.iter_mut().zip(&other.laps) {
+        self.reply_times.resize(self.reply_times.len().max(other.reply_times.len()), ReplyTimes::default());
+        for (mine, theirs) in self.reply_times.iter_mut().zip(&other.reply_times) {
             *mine = mine.plus(*theirs);
         }
         self.commits += other.commits;
@@ -245,12 +245,14 @@ impl Tally {
         });
         let errors: BTreeMap<_, _> = errors.collect();
         let messages = self.messages.iter().filter(|(class, _)| errors.contains_key(*class));
-        let lap = |(command, now): (usize, &Lap)| now.since(earlier.laps.get(command).copied().unwrap_or_default());
+        let times = |(command, now): (usize, &ReplyTimes)| {
+            now.since(earlier.reply_times.get(command).copied().unwrap_or_default())
+        };
         Self {
             kinds: self.kinds.iter().zip(&earlier.kinds).map(|(now, then)| now.since(*then)).collect(),
             failures: self.failures.clone(),
             lasting: self.lasting.clone(),
-            laps: self.laps.iter().enumerate().map(lap).collect(),
+            reply_times: self.reply_times.iter().enumerate().map(times).collect(),
             answers: None,
             commits: self.commits - earlier.commits,
             refused_changes: self.refused_changes - earlier.refused_changes,
@@ -298,20 +300,20 @@ mod tests {
     #[test]
     fn the_times_of_a_command_are_those_of_the_window_alone() {
         let mut tally = Tally::new(1);
-        tally.lap(2, 1_000_000_000, true);
+        tally.record_reply_time(2, 1_000_000_000, true);
         let before = tally.clone();
         tally.start_reply_times();
         for ns in [1_000, 3_000] {
-            tally.lap(2, ns, false);
+            tally.record_reply_time(2, ns, false);
         }
         let answers: Vec<_> = tally.take_reply_times().iter().map(Histogram::count).collect();
         assert_eq!(answers, [0, 0, 2]);
         assert!(tally.take_reply_times().is_empty());
-        let lap = tally.since(&before).laps[2];
-        assert_eq!((lap.count, lap.failed, lap.sum_ns), (2, 0, 4_000));
-        assert!((lap.mean_s() - 2e-6).abs() < 1e-12);
+        let times = tally.since(&before).reply_times[2];
+        assert_eq!((times.count, times.failed, times.sum_ns), (2, 0, 4_000));
+        assert!((times.mean_s() - 2e-6).abs() < 1e-12);
         let mut sum = before;
         sum.merge(&tally.since(&sum));
-        assert_eq!(sum.laps[2].count, 3);
+        assert_eq!(sum.reply_times[2].count, 3);
     }
 }

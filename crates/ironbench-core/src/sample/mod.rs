@@ -118,12 +118,12 @@ impl Prepared {
         Self::new_below(Path::new("/"), sources, connection)
     }
 
-    /// Does the same as `new`, but can be stopped: `go_on` is called several times per second. When it returns false,
+    /// Does the same as `new`, but can be stopped: `may_continue` is called several times per second. When it returns false,
     /// this function returns None and abandons the thread that waits for the server.
     pub fn new_unless_stopped(
         sources: &[ObserverSource],
         connection: Option<Server>,
-        go_on: &mut dyn FnMut() -> bool,
+        may_continue: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Self>> {
         if sources.iter().all(|source| source.kind == "file") {
             return Self::new(sources, connection.as_ref()).map(Some);
@@ -132,7 +132,7 @@ impl Prepared {
         let prepare = move |_: &Gate| Self::new(&sources, connection.as_ref());
         let preparing = BackgroundThread::start(ThreadSettings::new("observers"), Arc::default(), prepare)?;
         while !preparing.ended(CHECK_INTERVAL) {
-            if !go_on() {
+            if !may_continue() {
                 preparing.detach();
                 return Ok(None);
             }

@@ -48,7 +48,7 @@ impl<P: ServerProtocol> Channel<P> {
         }
         let Input { bytes, start, end } = &mut self.pipe.input;
         let mut unread = &bytes[*start..*end];
-        let message = P::cut(&mut self.counter, &mut unread)?;
+        let message = P::next_message(&mut self.counter, &mut unread)?;
         *start = *end - unread.len();
         Ok(message.expect("the message is complete"))
     }
@@ -56,7 +56,7 @@ impl<P: ServerProtocol> Channel<P> {
     /// Returns the next message if it is complete, without consuming it.
     pub fn peek(&self) -> Result<Option<P::Message<'_>>, Fault<P>> {
         let mut counter = self.counter;
-        P::cut(&mut counter, &mut self.pipe.unread())
+        P::next_message(&mut counter, &mut self.pipe.unread())
     }
 }
 

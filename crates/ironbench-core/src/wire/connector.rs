@@ -133,7 +133,7 @@ impl<P: ServerProtocol> Connector<P> {
     pub(super) fn connect_unless(&self, stop_check: Option<&SharedStopCheck>) -> Result<Connected<P>> {
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in self.address.resolve()? {
-            match P::enter(self, &self.attempt(&endpoint, stop_check)) {
+            match P::connect(self, &self.attempt(&endpoint, stop_check)) {
                 Ok(connected) => return Ok(connected),
                 Err(fault) if fault.is_interrupt() => return Err(self.cannot_connect(fault)),
                 // The next address is tried only if this one cannot be reached.

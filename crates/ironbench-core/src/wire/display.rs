@@ -25,7 +25,7 @@ pub(super) fn shortened(sql: &str) -> String {
 
 /// Error for a reply that belongs to no request. The connection is closed, because this reply could be mistaken for the
 /// reply to the next request.
-pub const UNASKED: &str = "the server sent an unexpected answer";
+pub const UNEXPECTED: &str = "the server sent an unexpected answer";
 
 /// Maximum length of a server's message in bytes. PostgreSQL may send up to 8 MiB.
 const LONGEST_TEXT: usize = 4000;

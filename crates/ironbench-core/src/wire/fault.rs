@@ -3,7 +3,7 @@
 use std::io;
 
 use super::address::Address;
-use super::protocol::{Codes, ServerProtocol};
+use super::protocol::{ErrorCodes, ServerProtocol};
 use super::tls::{Mode, TlsSettings, Version1};
 use crate::Error;
 
@@ -68,7 +68,7 @@ impl<P: ServerProtocol> Fault<P> {
                 .hint(format!("check host and port: something other than {} seems to listen there", P::NAMES.products)),
             Self::Server(error) => {
                 let (kind, hint) = P::admission(&error);
-                let Codes { sqlstate, number } = P::codes(&error);
+                let ErrorCodes { sqlstate, number } = P::codes(&error);
                 Error {
                     kind,
                     subject: format!("{server}{}", P::user(settings)),

@@ -163,7 +163,7 @@ mod tests {
         let io = |kind: io::ErrorKind| Err(Fault::<Mysql>::Io(kind.into()));
         let (refused, late) = (io::ErrorKind::ConnectionRefused, io::ErrorKind::TimedOut);
         assert!(answers([io(refused), Ok(())].into_iter()));
-        assert!(answers([io(late), Err(Malformed::Nonsense.into())].into_iter()));
+        assert!(answers([io(late), Err(Malformed::Invalid.into())].into_iter()));
         assert!(answers([io(refused)].into_iter()));
         assert!(!answers([io(refused), io(late)].into_iter()));
     }

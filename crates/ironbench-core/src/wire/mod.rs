@@ -29,7 +29,7 @@ pub use address::Address;
 pub(crate) use address::Endpoint;
 pub use connection::{LdapConnection, MysqlConnection, PostgresConnection, RelayAddress, Server};
 pub use connector::{Cancel, Connected, Connector, UnauthenticatedConnection};
-pub use display::UNASKED;
+pub use display::UNEXPECTED;
 pub use interrupt::Cancelling;
 pub use pipe::Stream;
 pub use protocol::ServerProtocol;

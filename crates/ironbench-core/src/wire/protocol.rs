@@ -15,7 +15,7 @@ use super::{
 use crate::{Kind, Result};
 
 /// Names of a protocol and its servers in messages.
-pub struct Names {
+pub struct ProtocolNames {
     /// The kind of server. In messages, it precedes the address.
     pub server: &'static str,
     /// The programs that use the protocol.
@@ -44,14 +44,14 @@ pub enum TlsAnswer {
 }
 
 /// The codes of an error that a server sent. A code is empty or 0 if the protocol has no such code.
-pub struct Codes<'a> {
+pub struct ErrorCodes<'a> {
     pub sqlstate: &'a str,
     pub number: u16,
 }
 
 /// The protocol of one kind of server. The methods are listed in the order in which a connection calls them.
 pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
-    const NAMES: Names;
+    const NAMES: ProtocolNames;
     /// Protocol name in the TLS handshake (ALPN).
     const ALPN: Option<&'static [u8]> = None;
 
@@ -75,19 +75,19 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
     fn target(settings: &Self::Settings) -> Target<'_>;
 
     /// Connects at one address. Protocols override this method to make a second attempt, for example without TLS.
-    fn enter(connector: &Connector<Self>, attempt: &Attempt) -> std::result::Result<Connected<Self>, Fault<Self>> {
+    fn connect(connector: &Connector<Self>, attempt: &Attempt) -> std::result::Result<Connected<Self>, Fault<Self>> {
         connector.start(attempt, connector.tls())
     }
 
     /// Waits until the server answers a new connection. A TCP connection is not enough, because the kernel also accepts
     /// it for a hung server.
     fn wait_for_answer(connector: &Connector<Self>, attempt: &Attempt) -> std::result::Result<(), Fault<Self>> {
-        Self::enter(connector, attempt).map(drop)
+        Self::connect(connector, attempt).map(drop)
     }
 
     /// Returns the next complete message and advances `input` past it. Returns None if `input` contains no complete
     /// message.
-    fn cut<'a>(
+    fn next_message<'a>(
         counter: &mut Self::Counter,
         input: &mut &'a [u8],
     ) -> std::result::Result<Option<Self::Message<'a>>, Fault<Self>>;
@@ -122,7 +122,7 @@ pub trait ServerProtocol: Debug + Clone + Send + Sync + 'static {
         key: &Self::CancelKey,
     ) -> std::result::Result<(), Fault<Self>>;
 
-    fn codes(error: &Self::ServerError) -> Codes<'_>;
+    fn codes(error: &Self::ServerError) -> ErrorCodes<'_>;
 
     /// Returns the kind of error and a hint for a connection that the server refused.
     fn admission(error: &Self::ServerError) -> (Kind, &str);

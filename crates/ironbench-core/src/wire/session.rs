@@ -11,7 +11,7 @@ use super::{
     fault::Fault,
     interrupt::{self, Interrupt},
     pipe::Pipe,
-    protocol::{Codes, ServerProtocol},
+    protocol::{ErrorCodes, ServerProtocol},
     rows::Rows,
 };
 use crate::{Error, Result};
@@ -70,7 +70,7 @@ pub trait SessionProtocol: ServerProtocol {
     }
 
     /// Returns the codes to report when the server has ended the connection with this error.
-    fn codes_when_ended(error: &Self::ServerError) -> Codes<'_> {
+    fn codes_when_ended(error: &Self::ServerError) -> ErrorCodes<'_> {
         Self::codes(error)
     }
 
@@ -220,7 +220,7 @@ impl<P: SessionProtocol> Session<P> {
                 None => format!("interrupted during: {statement}"),
             },
             Fault::Server(error) => {
-                let Codes { sqlstate, number } = P::codes_when_ended(&error);
+                let ErrorCodes { sqlstate, number } = P::codes_when_ended(&error);
                 (lost.sqlstate, lost.number) = (sqlstate.to_owned(), number);
                 lost.hint = P::hint_when_ended(&error).to_owned();
                 format!("the server ended the connection: {error}; {}: {statement}", P::REQUEST)

@@ -96,7 +96,7 @@ impl Populate {
     }
 
     fn kind(&self, statements: usize) -> Kind {
-        Kind { name: "commit".to_owned(), weight: 1, statements, places: Vec::new() }
+        Kind { name: "commit".to_owned(), weight: 1, statements, positions: Vec::new() }
     }
 
     fn check(&self, clients: usize) -> Result<()> {

@@ -170,7 +170,7 @@ impl<'p> Populator<'p> {
             let Ok(()) = wide.emit(taken, &mut sink);
             let Ok(()) = sink.finish();
         });
-        Step::Ship
+        Step::SendWithoutReply
     }
 
     /// Continues when the server has answered everything that was sent.
@@ -189,9 +189,7 @@ impl<'p> Populator<'p> {
                 tally.commits += 1;
                 Step::Ended(Ending { kind: 0, well: true, retries: 0 })
             }
-            Awaiting::Prepare(_) | Awaiting::AskToLoad | Awaiting::Load => {
-                Step::Broken(Malformed::Nonsense.to_string())
-            }
+            Awaiting::Prepare(_) | Awaiting::AskToLoad | Awaiting::Load => Step::Broken(Malformed::Invalid.to_string()),
         }
     }
 
@@ -233,7 +231,7 @@ impl<'p> Populator<'p> {
                 self.sequence = sequence.wrapping_add(1);
                 Ok(ServerReply::MayLoad)
             }
-            _ => Err(Malformed::Nonsense),
+            _ => Err(Malformed::Invalid),
         }
     }
 
@@ -287,7 +285,7 @@ impl Transaction for Populator<'_> {
         }
     }
 
-    fn shipped(&mut self, mailbox: &mut Mailbox, _tally: &mut Tally) -> Step {
+    fn message_sent(&mut self, mailbox: &mut Mailbox, _tally: &mut Tally) -> Step {
         self.stream(&mut mailbox.outbox)
     }
 

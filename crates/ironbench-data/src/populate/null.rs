@@ -22,7 +22,7 @@ impl<'p> Populator<'p> {
         Self { share, rows: 0..0, payload: Vec::new() }
     }
 
-    fn go_on(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+    fn next_message(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
         if self.rows.is_empty() {
             tally.commits += 1;
@@ -40,7 +40,7 @@ impl<'p> Populator<'p> {
             populate.table.row(row + 1, &mut self.payload, &mut Binary(&mut mailbox.outbox));
             sent += 1;
         }
-        if populate.method == Method::Copy && !self.rows.is_empty() { Step::Ship } else { Step::Send }
+        if populate.method == Method::Copy && !self.rows.is_empty() { Step::SendWithoutReply } else { Step::Send }
     }
 }
 
@@ -51,14 +51,14 @@ impl Transaction for Populator<'_> {
 
     fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         self.rows = self.share.take();
-        self.go_on(mailbox, tally)
+        self.next_message(mailbox, tally)
     }
 
     fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        self.go_on(mailbox, tally)
+        self.next_message(mailbox, tally)
     }
 
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        self.go_on(mailbox, tally)
+        self.next_message(mailbox, tally)
     }
 }

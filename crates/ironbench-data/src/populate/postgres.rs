@@ -166,7 +166,7 @@ impl<'p> Populator<'p> {
         data[..start].copy_from_slice(&frontend::copy_data_head(length));
         *out = data;
         if !ends {
-            return Step::Ship;
+            return Step::SendWithoutReply;
         }
         frontend::copy_done(out);
         self.awaiting = Awaiting::EndCopy;
@@ -284,7 +284,7 @@ impl Transaction for Populator<'_> {
         }
     }
 
-    fn shipped(&mut self, mailbox: &mut Mailbox, _tally: &mut Tally) -> Step {
+    fn message_sent(&mut self, mailbox: &mut Mailbox, _tally: &mut Tally) -> Step {
         self.stream(&mut mailbox.outbox, b"")
     }
 

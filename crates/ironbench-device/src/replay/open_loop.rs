@@ -57,12 +57,12 @@ impl Served {
     }
 }
 
-/// `go_on` is called once for this many rows.
+/// `may_continue` is called once for this many rows.
 const CHECK_INTERVAL: usize = 1 << 20;
 
-/// Replays the trace on the device. `go_on` is called regularly. When it returns false, the replay fails as
+/// Replays the trace on the device. `may_continue` is called regularly. When it returns false, the replay fails as
 /// interrupted.
-pub fn replay(trace: &Trace, device: &mut dyn Device, go_on: &mut dyn FnMut() -> bool) -> Result<Replayed> {
+pub fn replay(trace: &Trace, device: &mut dyn Device, may_continue: &mut dyn FnMut() -> bool) -> Result<Replayed> {
     if trace.end() > device.capacity() {
         let cause = format!("the trace reaches byte {}, but the device has only {}", trace.end(), device.capacity());
         return Err(Error::input("trace", cause).hint("use the capacity of the recorded device"));
@@ -70,7 +70,7 @@ pub fn replay(trace: &Trace, device: &mut dyn Device, go_on: &mut dyn FnMut() ->
     let mut found = Replayed::default();
     let Some(start) = trace.time.first().copied() else { return Ok(found) };
     for row in 0..trace.len() {
-        if row % CHECK_INTERVAL == CHECK_INTERVAL - 1 && !go_on() {
+        if row % CHECK_INTERVAL == CHECK_INTERVAL - 1 && !may_continue() {
             return Err(Error::failure("replay", "interrupted"));
         }
         let (op, length, now) = (trace.op[row], trace.length[row], trace.time[row] - start);

@@ -3,19 +3,19 @@
 //! Sources: MySQL 8.4 Source Code Documentation, "Client/Server Protocol"; MariaDB Knowledge Base, "MariaDB Protocol".
 
 mod framing;
-mod opening;
+mod handshake;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use ironbench_capture::observed::{Event, Names, Observed, Obstacle};
+use ironbench_capture::observed::{Event, Observed, Obstacle, SessionNames};
 use ironbench_core::wire::mysql::protocol::backend::{Done, Prepared as Announced, Reader, head};
 use ironbench_core::wire::mysql::protocol::{binary, status};
 
 use crate::framing::LONGEST;
 use crate::{Instant, Tracker, WallClock};
 use framing::{Framer, Packet};
-pub use opening::{Capabilities, MysqlOpening};
+pub use handshake::{Capabilities, MysqlHandshake};
 
 /// If this many commands are unanswered, the proxy stops reading from the client.
 const MAX_PENDING: usize = 1 << 12;
@@ -105,7 +105,7 @@ enum Command {
 #[derive(Debug)]
 pub struct MysqlTracker {
     session: u32,
-    names: Arc<Names>,
+    names: Arc<SessionNames>,
     clock: WallClock,
     capabilities: Capabilities,
     from_client: Framer,
@@ -140,7 +140,7 @@ where
 }
 
 impl MysqlTracker {
-    pub fn new(session: u32, names: Names, capabilities: Capabilities, clock: WallClock) -> Self {
+    pub fn new(session: u32, names: SessionNames, capabilities: Capabilities, clock: WallClock) -> Self {
         Self {
             session,
             names: Arc::new(names),
@@ -315,7 +315,7 @@ impl MysqlTracker {
                 if first == Some(head::OK) {
                     let (user, database) = (std::mem::take(user), std::mem::take(database));
                     let application = self.names.application.clone();
-                    self.names = Arc::new(Names { user, database, application });
+                    self.names = Arc::new(SessionNames { user, database, application });
                 }
                 if is_error || first == Some(head::OK) {
                     self.in_block = false;
@@ -463,8 +463,8 @@ impl MysqlTracker {
 
     fn use_database(&mut self, database: Option<Vec<u8>>) {
         if let Some(database) = database.filter(|database| *database != self.names.database) {
-            let Names { user, application, .. } = &*self.names;
-            self.names = Arc::new(Names { user: user.clone(), database, application: application.clone() });
+            let SessionNames { user, application, .. } = &*self.names;
+            self.names = Arc::new(SessionNames { user: user.clone(), database, application: application.clone() });
         }
     }
 }

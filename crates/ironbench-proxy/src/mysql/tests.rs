@@ -42,7 +42,7 @@ fn rows(count: usize) -> Vec<Vec<u8>> {
 
 impl Session {
     fn new(deprecate_eof: bool) -> Self {
-        let names = Names { user: b"ann".to_vec(), database: b"shop".to_vec(), application: Vec::new() };
+        let names = SessionNames { user: b"ann".to_vec(), database: b"shop".to_vec(), application: Vec::new() };
         let capabilities = Capabilities { deprecate_eof, secure: true };
         let mut session = Self { tracker: MysqlTracker::new(1, names, capabilities, WallClock { zero_ns: 0 }), now: 0 };
         session.client(&[packet(3, b"hunter2\0")]);

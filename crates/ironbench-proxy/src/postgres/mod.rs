@@ -11,13 +11,13 @@ mod values;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use ironbench_capture::observed::{Event, Names, Observed, Obstacle};
+use ironbench_capture::observed::{Event, Observed, Obstacle, SessionNames};
 use ironbench_core::wire::postgres::protocol::backend::parameter_status;
 
 use self::prepared::Prepared;
 use self::replies::kept_server_bytes;
 use self::requests::kept_client_bytes;
-use crate::framing::{Framer, Nonsense};
+use crate::framing::{Framer, Invalid};
 use crate::{Instant, Tracker, WallClock};
 
 /// If this many requests are unanswered, the proxy stops reading from the client. Otherwise requests would fill the
@@ -73,7 +73,7 @@ enum Request {
 #[derive(Debug)]
 pub struct PostgresTracker {
     session: u32,
-    names: Arc<Names>,
+    names: Arc<SessionNames>,
     clock: WallClock,
     from_client: Framer,
     from_server: Framer,
@@ -104,8 +104,8 @@ pub struct PostgresTracker {
 /// Error for a message that the tracker does not know. The rest of the session cannot be tracked.
 struct UnknownMessage;
 
-impl From<Nonsense> for UnknownMessage {
-    fn from(_: Nonsense) -> Self {
+impl From<Invalid> for UnknownMessage {
+    fn from(_: Invalid) -> Self {
         Self
     }
 }
@@ -113,7 +113,7 @@ impl From<Nonsense> for UnknownMessage {
 type Tracked = Result<(), UnknownMessage>;
 
 impl PostgresTracker {
-    pub fn new(session: u32, names: Names, clock: WallClock) -> Self {
+    pub fn new(session: u32, names: SessionNames, clock: WallClock) -> Self {
         Self {
             session,
             names: Arc::new(names),
@@ -199,9 +199,9 @@ impl PostgresTracker {
     fn parameter_changed(&mut self, body: &[u8]) {
         match parameter_status(body) {
             Ok(("application_name", application)) if application.as_bytes() != self.names.application => {
-                let Names { user, database, .. } = &*self.names;
+                let SessionNames { user, database, .. } = &*self.names;
                 let application = application.as_bytes().to_vec();
-                self.names = Arc::new(Names { user: user.clone(), database: database.clone(), application });
+                self.names = Arc::new(SessionNames { user: user.clone(), database: database.clone(), application });
             }
             Ok(("client_encoding", encoding)) => self.is_utf8 = matches!(encoding, "UTF8" | "SQL_ASCII"),
             _ => {}

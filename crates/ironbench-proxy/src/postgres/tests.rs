@@ -64,7 +64,8 @@ fn answers(tags: &[u8]) -> Vec<u8> {
 
 impl Session {
     fn new() -> Self {
-        let mut session = Self { tracker: PostgresTracker::new(1, Names::default(), WallClock { zero_ns: 0 }), now: 0 };
+        let mut session =
+            Self { tracker: PostgresTracker::new(1, SessionNames::default(), WallClock { zero_ns: 0 }), now: 0 };
         session.server(&[message(b'R', b"\0\0\0\0"), ready("I")]);
         session
     }
@@ -262,7 +263,8 @@ fn a_server_that_closes_the_connection_fails_the_running_statement() {
 
 #[test]
 fn passwords_are_not_kept() {
-    let mut session = Session { tracker: PostgresTracker::new(1, Names::default(), WallClock { zero_ns: 0 }), now: 0 };
+    let mut session =
+        Session { tracker: PostgresTracker::new(1, SessionNames::default(), WallClock { zero_ns: 0 }), now: 0 };
     let password = message(b'p', b"hunter2\0");
     for part in password.chunks(3) {
         session.client(&[part.to_vec()]);

@@ -34,7 +34,7 @@ pub struct StatementKeys<'a> {
 pub struct Replaced {
     /// Position of the key. With the extended protocol, it is the number of the parameter, from 1. With the simple
     /// protocol, it is the offset in the text, in bytes.
-    pub place: u32,
+    pub position: u32,
     /// Length of the recorded value, in bytes.
     pub length: u32,
     pub slot: u32,
@@ -47,7 +47,7 @@ impl<'a> StatementKeys<'a> {
         out.extend_from_slice(&slot.to_le_bytes());
         out.extend_from_slice(&column.to_le_bytes());
         for one in replaced {
-            for field in [one.place, one.length, one.slot] {
+            for field in [one.position, one.length, one.slot] {
                 out.extend_from_slice(&field.to_le_bytes());
             }
         }
@@ -65,7 +65,7 @@ impl<'a> StatementKeys<'a> {
         let mut rest = self.replaced;
         std::iter::from_fn(move || {
             let mut field = || Some(u32::from_le_bytes(take(&mut rest)?));
-            Some(Replaced { place: field()?, length: field()?, slot: field()? })
+            Some(Replaced { position: field()?, length: field()?, slot: field()? })
         })
     }
 
@@ -74,14 +74,14 @@ impl<'a> StatementKeys<'a> {
     pub fn fits(&self, slots: usize, text: Option<&[u8]>, parameters: u16) -> bool {
         let mut end = 0;
         let mut follows = |one: &Replaced| {
-            let place = one.place as usize;
+            let position = one.position as usize;
             let fits = match text {
                 Some(text) => {
-                    let is_behind = place >= end;
-                    end = place.saturating_add(one.length as usize);
+                    let is_behind = position >= end;
+                    end = position.saturating_add(one.length as usize);
                     is_behind && end <= text.len()
                 }
-                None => (1..=usize::from(parameters)).contains(&place),
+                None => (1..=usize::from(parameters)).contains(&position),
             };
             fits && (one.slot as usize) < slots
         };
@@ -189,7 +189,7 @@ impl<'p> KeyWriter<'p> {
     pub fn text(&mut self, statement: &Statement, out: &mut Vec<u8>) {
         let (text, mut written) = (statement.text, 0);
         for one in statement.keys().iter().flat_map(StatementKeys::replaced) {
-            let (start, end) = (one.place as usize, (one.place + one.length) as usize);
+            let (start, end) = (one.position as usize, (one.position + one.length) as usize);
             out.extend_from_slice(&text[written..start]);
             self.key(one.slot, &text[start..end], out);
             written = end;
@@ -207,7 +207,7 @@ impl<'p> KeyWriter<'p> {
             let length = usize::try_from(i32::from_be_bytes(*head)).ok();
             let Some((value, after)) = after.split_at_checked(length.unwrap_or(0)) else { break };
             rest = after;
-            match (replaced.next_if(|one| one.place == number), length) {
+            match (replaced.next_if(|one| one.position == number), length) {
                 (_, None) => each(None),
                 (None, _) => each(Some(value)),
                 (Some(one), _) => {
@@ -239,11 +239,11 @@ impl Drop for Keys {
 }
 
 fn uuid(text: &[u8]) -> Option<u128> {
-    let is_dash = |place: usize| matches!(place, 8 | 13 | 18 | 23);
+    let is_dash = |position: usize| matches!(position, 8 | 13 | 18 | 23);
     if text.len() != UUID_LENGTH {
         return None;
     }
-    text.iter().enumerate().try_fold(0, |sum: u128, (place, byte)| match is_dash(place) {
+    text.iter().enumerate().try_fold(0, |sum: u128, (position, byte)| match is_dash(position) {
         true => (*byte == b'-').then_some(sum),
         false => char::from(*byte).to_digit(16).map(|digit| sum << 4 | u128::from(digit)),
     })
@@ -289,7 +289,7 @@ mod tests {
     fn keys_outside_of_their_statement_or_replay_do_not_fit() {
         let of = |returned, replaced: &[(u32, u32, u32)]| {
             let mut bytes = Vec::new();
-            let replaced = replaced.iter().map(|&(place, length, slot)| Replaced { place, length, slot });
+            let replaced = replaced.iter().map(|&(position, length, slot)| Replaced { position, length, slot });
             StatementKeys::write(&mut bytes, returned, replaced);
             bytes
         };
@@ -309,7 +309,7 @@ mod tests {
             returned in proptest::option::of((0..NONE, any::<u16>())), fields in any::<Vec<(u32, u32, u32)>>()
         ) {
             let replaced: Vec<Replaced> =
-                fields.iter().map(|&(place, length, slot)| Replaced { place, length, slot }).collect();
+                fields.iter().map(|&(position, length, slot)| Replaced { position, length, slot }).collect();
             let mut bytes = Vec::new();
             StatementKeys::write(&mut bytes, returned, replaced.iter().copied());
             let read = StatementKeys::read(&bytes).unwrap();

@@ -26,9 +26,9 @@ use crate::wire::{Connected, mysql::Mysql, postgres::Postgres};
 use crate::{Error, Result};
 use keys::{Keys, StatementKeys};
 use mysql::MysqlDialogue;
-use pgbench_script::Place;
+use pgbench_script::CommandPosition;
 use postgres::PostgresDialogue;
-use replayer::{Replay, Replayer};
+use replayer::{ReplayContext, Replayer};
 use tape::{Statement, Tape, flag};
 
 /// The `work` of a drive plan that replays a capture.
@@ -39,7 +39,7 @@ pub struct Capture {
     pub tape: PathBuf,
     /// The part of the tape that each client replays, as a range of bytes. Clients without a part do nothing.
     pub clients: Vec<Range<u64>>,
-    pub kinds: Vec<KindOfTransaction>,
+    pub kinds: Vec<TransactionKind>,
     pub mode: Mode,
     /// Factor by which the replay is faster than the recording.
     pub speed: f64,
@@ -54,7 +54,7 @@ pub struct Capture {
 /// A kind of transaction, which is counted and timed separately.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct KindOfTransaction {
+pub struct TransactionKind {
     pub name: String,
     /// Templates of the statements of this kind of transaction.
     pub statements: Vec<String>,
@@ -96,7 +96,7 @@ impl Capture {
     /// Replays the capture.
     ///
     /// # Errors
-    /// Input: the plan does not fit the tape, or the engine does not speak a protocol of captures. Failure: the server cannot be reached.
+    /// Input: plan and tape do not match, or the engine cannot replay captures. Failure: the server cannot be reached.
     pub fn drive(&self, plan: &Plan, control: &Control, poll: Poll) -> Result<Outcome> {
         if self.clients.len() > plan.clients {
             let cause = format!("{} clients cannot replay {} simultaneous sessions", plan.clients, self.clients.len());
@@ -117,8 +117,8 @@ impl Capture {
         let due = plan.schedule.is_open().then(|| self.due(plan, &tape, speed));
         // The plan's own schedule is not used, because the tape contains the times of the transactions.
         let plan = Plan { schedule: Schedule::Closed { think_time_s: 0.0 }, ..plan.clone() };
-        let (figures, every) = (Figures::default(), self.expected_places());
-        let replay = Replay { mode: self.mode, speed, places: &every, keys: &keys, figures: &figures };
+        let (figures, every) = (Figures::default(), self.templates());
+        let replay = ReplayContext { mode: self.mode, speed, templates: &every, keys: &keys, figures: &figures };
         let part =
             |client: usize| self.clients.get(client).and_then(|range| tape.part(range.clone())).unwrap_or_default();
         let mut outcome = work(&plan, control, plan.threads, &kinds, |orders| match &plan.engine {
@@ -155,14 +155,14 @@ impl Capture {
     /// not damaged.
     fn checked_kinds(&self, tape: &Tape) -> Result<Vec<Kind>> {
         let kinds: Vec<Kind> = self.kinds.iter().map(kind).collect();
-        let places = self.expected_places().len();
+        let templates = self.templates().len();
         let damaged = || Error::input(self.tape.display().to_string(), "does not fit the plan of the replay");
         for range in &self.clients {
             let mut rest = tape.part(range.clone()).ok_or_else(damaged)?;
             while !rest.is_empty() {
                 let statement = Statement::read(&mut rest).ok_or_else(damaged)?;
                 let is_text = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok() && !bytes.contains(&0);
-                let fits = (statement.kind as usize) < kinds.len() && (statement.place as usize) < places;
+                let fits = (statement.kind as usize) < kinds.len() && (statement.template as usize) < templates;
                 let text = (!statement.has(flag::EXTENDED)).then_some(statement.text);
                 let fits_keys = !statement.has(flag::KEYS)
                     || StatementKeys::read(statement.keys)
@@ -177,7 +177,7 @@ impl Capture {
 
     /// Returns the templates of all kinds of transactions, each with the index of its kind. The templates are in the
     /// order of the summary.
-    fn expected_places(&self) -> Vec<(usize, &str)> {
+    fn templates(&self) -> Vec<(usize, &str)> {
         let each = self.kinds.iter().enumerate();
         each.flat_map(|(number, kind)| kind.statements.iter().map(move |text| (number, text.as_str()))).collect()
     }
@@ -197,8 +197,8 @@ impl Capture {
     }
 }
 
-fn kind(of: &KindOfTransaction) -> Kind {
-    let place = |(number, text): (usize, &String)| Place {
+fn kind(of: &TransactionKind) -> Kind {
+    let position = |(number, text): (usize, &String)| CommandPosition {
         line: number as u32 + 1,
         command: number as u32 + 1,
         text: text.clone(),
@@ -207,7 +207,7 @@ fn kind(of: &KindOfTransaction) -> Kind {
         name: of.name.clone(),
         weight: 1,
         statements: of.statements.len(),
-        places: of.statements.iter().enumerate().map(place).collect(),
+        positions: of.statements.iter().enumerate().map(position).collect(),
     }
 }
 

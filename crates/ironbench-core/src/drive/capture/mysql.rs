@@ -12,7 +12,7 @@ use crate::measure::Tally;
 use crate::wire::mysql::protocol::backend::{Answer, Column, Done, Prepared, ServerError, head, server_error};
 use crate::wire::mysql::protocol::binary::{Parameter, kind};
 use crate::wire::mysql::protocol::{
-    Commits, Framer, Malformed, Packet, Rows, frontend, is_rollback, is_unasked_allowed,
+    Commits, Framer, Malformed, Packet, Rows, frontend, is_rollback, is_unexpected_allowed,
 };
 use crate::wire::transport::Mailbox;
 
@@ -180,12 +180,12 @@ impl MysqlDialogue<'_> {
             },
             Next::Column(left) => {
                 if !Column::begins(body) {
-                    return Err(Malformed::Nonsense);
+                    return Err(Malformed::Invalid);
                 }
                 self.next = if left > 1 { Next::Column(left - 1) } else { Next::Row };
             }
             Next::Row if body.first() == Some(&head::END) => return Ok(self.done(Done::read(body)?, replies, tally)),
-            Next::Row => return Err(Malformed::Nonsense),
+            Next::Row => return Err(Malformed::Invalid),
             Next::Prepared => {
                 let Prepared { statement, columns, parameters } = Prepared::read(body)?;
                 if parameters != self.execute.parameters {
@@ -278,8 +278,8 @@ impl<'p> Dialogue<'p> for MysqlDialogue<'p> {
         tally: &mut Tally,
     ) -> Result<Progress, Malformed> {
         let received = mailbox.inbox.bytes();
-        if !is_expected && !is_unasked_allowed(received) {
-            return Err(Malformed::Unasked);
+        if !is_expected && !is_unexpected_allowed(received) {
+            return Err(Malformed::Unexpected);
         }
         let (mut input, mut progress) = (received, Progress::More);
         while is_expected && progress == Progress::More {
@@ -287,8 +287,8 @@ impl<'p> Dialogue<'p> for MysqlDialogue<'p> {
             let Some(packet) = self.framer.next(&mut input, rows)? else { break };
             progress = self.take(packet, &mut mailbox.outbox, replies, tally)?;
         }
-        if progress != Progress::More && !is_unasked_allowed(input) {
-            return Err(Malformed::Unasked);
+        if progress != Progress::More && !is_unexpected_allowed(input) {
+            return Err(Malformed::Unexpected);
         }
         let read = received.len() - input.len();
         mailbox.inbox.consume(read);
@@ -339,7 +339,7 @@ mod tests {
         at_ns: 0,
         pause_ns: 0,
         kind: 0,
-        place: 0,
+        template: 0,
         name: b"7",
         text: b"select ?, ?",
         parameters: 2,
@@ -434,7 +434,7 @@ mod tests {
             bytes
         };
         let returns = bytes(Some((0, 0)), &[]);
-        let uses = bytes(None, &[Replaced { place: 1, length: 1, slot: 0 }]);
+        let uses = bytes(None, &[Replaced { position: 1, length: 1, slot: 0 }]);
         let plain = Statement { flags: flag::KEYS, parameters: 0, types: b"", values: b"", ..SELECT };
         session.send(Statement { text: b"insert into t values (1)", keys: &returns, ..plain });
         assert_eq!(session.receive(&[&done(1, 77, AUTOCOMMIT)]), Ok(Progress::Answered));
@@ -460,7 +460,7 @@ mod tests {
         session.dialogue.roll_back(&mut session.mailbox.outbox);
         assert_eq!(session.receive(&[&done(0, 0, AUTOCOMMIT)]), Ok(Progress::Answered));
         assert!(!session.dialogue.may_be_in_transaction() && session.tally.commits == 0);
-        assert_eq!(session.receive(&[&done(0, 0, 0), &done(0, 0, 0)]), Err(Malformed::Unasked));
+        assert_eq!(session.receive(&[&done(0, 0, 0), &done(0, 0, 0)]), Err(Malformed::Unexpected));
     }
 
     #[test]

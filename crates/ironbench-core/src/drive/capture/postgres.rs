@@ -7,15 +7,15 @@ use super::keys::KeyWriter;
 use super::tape::{Statement, flag};
 use crate::measure::Tally;
 use crate::wire::postgres::protocol::backend::{
-    ServerError, Standing, affected_rows, data_row, ready_for_query, server_error, tag,
+    ServerError, TransactionStatus, affected_rows, data_row, ready_for_query, server_error, tag,
 };
-use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Rows, frontend, is_unasked_allowed};
+use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Rows, frontend, is_unexpected_allowed};
 use crate::wire::transport::Mailbox;
 
 pub struct PostgresDialogue<'p> {
     framer: Framer,
     commits: Commits,
-    standing: Standing,
+    status: TransactionStatus,
     /// Encoded parameters of the next statement.
     values: Vec<u8>,
     fatal: Option<String>,
@@ -30,7 +30,7 @@ impl Default for PostgresDialogue<'_> {
         Self {
             framer: Framer::new(),
             commits: Commits::default(),
-            standing: Standing::Idle,
+            status: TransactionStatus::Idle,
             values: Vec::new(),
             fatal: None,
             prepared: HashMap::new(),
@@ -115,8 +115,8 @@ impl<'p> Dialogue<'p> for PostgresDialogue<'p> {
         tally: &mut Tally,
     ) -> Result<Progress, Malformed> {
         let received = mailbox.inbox.bytes();
-        if !is_expected && !is_unasked_allowed(received) {
-            return Err(Malformed::Unasked);
+        if !is_expected && !is_unexpected_allowed(received) {
+            return Err(Malformed::Unexpected);
         }
         let (mut input, mut progress) = (received, Progress::More);
         loop {
@@ -125,8 +125,8 @@ impl<'p> Dialogue<'p> for PostgresDialogue<'p> {
             match message.tag {
                 tag::DATA_ROW => take_key(message.body, replies)?,
                 tag::READY_FOR_QUERY => {
-                    self.standing = ready_for_query(message.body)?;
-                    tally.commits += self.commits.ready(self.standing);
+                    self.status = ready_for_query(message.body)?;
+                    tally.commits += self.commits.ready(self.status);
                     while let Some(name) = self.parsing.pop_front() {
                         self.prepared.remove(name);
                     }
@@ -150,7 +150,7 @@ impl<'p> Dialogue<'p> for PostgresDialogue<'p> {
                 }
                 tag::NOTICE_RESPONSE => self.listen(&server_error(message.body)),
                 tag::AUTHENTICATION | tag::BACKEND_KEY_DATA | tag::NEGOTIATE_PROTOCOL_VERSION => {
-                    return Err(Malformed::Nonsense);
+                    return Err(Malformed::Invalid);
                 }
                 _ => {}
             }
@@ -161,7 +161,7 @@ impl<'p> Dialogue<'p> for PostgresDialogue<'p> {
     }
 
     fn may_be_in_transaction(&self) -> bool {
-        self.standing != Standing::Idle
+        self.status != TransactionStatus::Idle
     }
 
     fn discard(&mut self) {
@@ -171,7 +171,7 @@ impl<'p> Dialogue<'p> for PostgresDialogue<'p> {
     fn reconnected(&mut self) {
         self.prepared.clear();
         self.parsing.clear();
-        (self.framer, self.commits, self.standing) = (Framer::new(), Commits::default(), Standing::Idle);
+        (self.framer, self.commits, self.status) = (Framer::new(), Commits::default(), TransactionStatus::Idle);
     }
 
     fn farewell(&self, out: &mut Vec<u8>) {

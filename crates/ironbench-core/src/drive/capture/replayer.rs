@@ -16,7 +16,7 @@ const MOST_SHOWN: usize = 200;
 
 /// The request to which the awaited reply belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum Pending {
     /// The client waits for no reply.
     Nothing,
     Statements,
@@ -25,19 +25,19 @@ enum Doing {
 }
 
 /// What all clients of a replay share.
-pub struct Replay<'p> {
+pub struct ReplayContext<'p> {
     pub mode: Mode,
     /// Factor by which the replay is faster than the recording.
     pub speed: f64,
     /// The templates of all statements, each with the index of its kind of transaction.
-    pub places: &'p [(usize, &'p str)],
+    pub templates: &'p [(usize, &'p str)],
     pub keys: &'p Keys,
     pub figures: &'p Figures,
 }
 
 pub struct Replayer<'p, D> {
     client: usize,
-    replay: &'p Replay<'p>,
+    replay: &'p ReplayContext<'p>,
     dialogue: D,
     /// The next statement of the tape. `rest` is the part of the tape after this statement.
     next: Option<Statement<'p>>,
@@ -54,7 +54,7 @@ pub struct Replayer<'p, D> {
     /// Whether the current transaction counts as failed. This is the case if a statement failed that had succeeded in
     /// the recording.
     failed: bool,
-    doing: Doing,
+    pending: Pending,
     sent_at: u64,
     replies: Replies<'p>,
     keys: KeyWriter<'p>,
@@ -66,7 +66,7 @@ pub struct Replayer<'p, D> {
 
 impl<'p, D: Dialogue<'p>> Replayer<'p, D> {
     /// Creates a client that replays `tape`, which is the client's part of the whole tape.
-    pub fn new(client: usize, dialogue: D, tape: &'p [u8], replay: &'p Replay<'p>) -> Self {
+    pub fn new(client: usize, dialogue: D, tape: &'p [u8], replay: &'p ReplayContext<'p>) -> Self {
         let mut replayer = Self {
             client,
             replay,
@@ -79,7 +79,7 @@ impl<'p, D: Dialogue<'p>> Replayer<'p, D> {
             inside: false,
             kind: 0,
             failed: false,
-            doing: Doing::Nothing,
+            pending: Pending::Nothing,
             sent_at: 0,
             replies: Replies::new(replay.keys),
             keys: KeyWriter::new(replay.keys),
@@ -111,7 +111,7 @@ impl<'p, D: Dialogue<'p>> Replayer<'p, D> {
     }
 
     /// Continues with the next statement of the transaction, after its recorded pause.
-    fn go_on(&mut self, mailbox: &mut Mailbox, now: u64) -> Step {
+    fn continue_transaction(&mut self, mailbox: &mut Mailbox, now: u64) -> Step {
         let Some(next) = &self.next else { return Step::Broken("a transaction of the tape has no end".to_owned()) };
         let pause = match self.replay.mode {
             Mode::Schedule => self.due(next).saturating_sub(now),
@@ -133,7 +133,7 @@ impl<'p, D: Dialogue<'p>> Replayer<'p, D> {
                 break;
             }
         }
-        (self.sent_at, self.doing) = (now, Doing::Statements);
+        (self.sent_at, self.pending) = (now, Pending::Statements);
         self.replies.expect();
         Step::Send
     }
@@ -142,7 +142,7 @@ impl<'p, D: Dialogue<'p>> Replayer<'p, D> {
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let now = clock::now();
         let refusal = self.replies.refusal.take();
-        if std::mem::replace(&mut self.doing, Doing::Nothing) == Doing::RollBack {
+        if std::mem::replace(&mut self.pending, Pending::Nothing) == Pending::RollBack {
             let refused = refusal.is_some() || self.dialogue.may_be_in_transaction();
             let cause = || "the server refused to roll back".to_owned();
             return if refused { Step::Broken(cause()) } else { self.end(tally) };
@@ -153,7 +153,7 @@ impl<'p, D: Dialogue<'p>> Replayer<'p, D> {
         let failed = refusal.is_some().then(|| self.replies.completed.min(sent.len() - 1));
         let each_ns = (now - self.sent_at) / sent.len() as u64;
         for (number, statement) in sent.iter().enumerate() {
-            tally.lap(statement.place as usize, each_ns, failed == Some(number));
+            tally.record_reply_time(statement.template as usize, each_ns, failed == Some(number));
             self.statements += 1;
             self.failed_only_then += u64::from(statement.has(flag::FAILED) && failed != Some(number));
             if statement.has(flag::DISCARDS) && failed.is_none() {
@@ -169,7 +169,7 @@ impl<'p, D: Dialogue<'p>> Replayer<'p, D> {
             }
         }
         let over = self.is_over() || self.next.is_none();
-        if over || self.failed { self.finish(mailbox, tally) } else { self.go_on(mailbox, now) }
+        if over || self.failed { self.finish(mailbox, tally) } else { self.continue_transaction(mailbox, now) }
     }
 
     /// Whether the last statement that was sent ends its transaction.
@@ -181,7 +181,7 @@ impl<'p, D: Dialogue<'p>> Replayer<'p, D> {
     #[cold]
     fn fail(&mut self, statement: &Statement, refusal: &Refusal, tally: &mut Tally) {
         let Refusal { class, message, retryable } = refusal;
-        let template = self.replay.places.get(statement.place as usize).map_or("", |(_, template)| template);
+        let template = self.replay.templates.get(statement.template as usize).map_or("", |(_, template)| template);
         let shown: String = template.chars().take(MOST_SHOWN).collect();
         let words = || format!("client {}: {message}; in: {shown}", self.client + 1);
         tally.failure(self.kind, class, *retryable, words);
@@ -200,7 +200,7 @@ impl<'p, D: Dialogue<'p>> Replayer<'p, D> {
         }
         mailbox.outbox.clear();
         self.dialogue.roll_back(&mut mailbox.outbox);
-        self.doing = Doing::RollBack;
+        self.pending = Pending::RollBack;
         Step::Send
     }
 
@@ -244,7 +244,7 @@ impl<'p, D: Dialogue<'p>> Transaction for Replayer<'p, D> {
     }
 
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        let is_expected = self.doing != Doing::Nothing;
+        let is_expected = self.pending != Pending::Nothing;
         match self.dialogue.read(mailbox, is_expected, &mut self.replies, tally) {
             Ok(Progress::Answered) => self.answered(mailbox, tally),
             Ok(Progress::Send) => Step::Send,

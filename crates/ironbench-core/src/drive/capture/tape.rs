@@ -50,7 +50,7 @@ pub struct Statement<'a> {
     pub kind: u32,
     /// Index of the statement's template among the templates of all kinds of transactions. Statements are counted and
     /// timed separately for each template.
-    pub place: u32,
+    pub template: u32,
     /// Name of the prepared statement. Empty for the unnamed statement and for the simple protocol.
     pub name: &'a [u8],
     pub text: &'a [u8],
@@ -92,7 +92,7 @@ impl<'a> Statement<'a> {
         out.write_all(&self.at_ns.to_le_bytes())?;
         out.write_all(&self.pause_ns.to_le_bytes())?;
         out.write_all(&self.kind.to_le_bytes())?;
-        out.write_all(&self.place.to_le_bytes())?;
+        out.write_all(&self.template.to_le_bytes())?;
         out.write_all(&u16::try_from(self.name.len()).map_err(too_long)?.to_le_bytes())?;
         out.write_all(&(self.text.len() as u32).to_le_bytes())?;
         out.write_all(&self.parameters.to_le_bytes())?;
@@ -115,7 +115,7 @@ impl<'a> Statement<'a> {
         let at_ns = u64::from_le_bytes(take(&mut fields)?);
         let pause_ns = u64::from_le_bytes(take(&mut fields)?);
         let kind = u32::from_le_bytes(take(&mut fields)?);
-        let place = u32::from_le_bytes(take(&mut fields)?);
+        let template = u32::from_le_bytes(take(&mut fields)?);
         let name_length = usize::from(u16::from_le_bytes(take(&mut fields)?));
         let text_length = u32::from_le_bytes(take(&mut fields)?) as usize;
         let parameters = u16::from_le_bytes(take(&mut fields)?);
@@ -126,7 +126,7 @@ impl<'a> Statement<'a> {
         let (types, fields) = fields.split_at_checked(types)?;
         let (values, keys) = fields.split_at_checked(fields.len().checked_sub(keys_length)?)?;
         *tape = rest;
-        Some(Self { flags, at_ns, pause_ns, kind, place, name, text, parameters, types, values, keys })
+        Some(Self { flags, at_ns, pause_ns, kind, template, name, text, parameters, types, values, keys })
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
         ) {
             let types: &[u8] = if flags & flag::TYPED == 0 { b"" } else { b"is" };
             let statement = Statement {
-                flags, at_ns, pause_ns: 7, kind, place: 3, name: name.as_bytes(), text: text.as_bytes(), parameters: 2,
+                flags, at_ns, pause_ns: 7, kind, template: 3, name: name.as_bytes(), text: text.as_bytes(), parameters: 2,
                 types, values: &values, keys: &keys,
             };
             let mut tape = Vec::new();

@@ -6,7 +6,7 @@ use crate::measure::Tally;
 use crate::wire::transport::Mailbox;
 
 fn capture(mode: Mode) -> Capture {
-    let kind = KindOfTransaction { name: "a".into(), statements: vec!["select ?".into(), "update t".into()] };
+    let kind = TransactionKind { name: "a".into(), statements: vec!["select ?".into(), "update t".into()] };
     Capture { tape: PathBuf::new(), clients: Vec::new(), kinds: vec![kind], mode, speed: 1.0, rate: 1.0, keys: 0 }
 }
 
@@ -20,7 +20,7 @@ fn tape(statements: &[(u16, u64, &str, &str)]) -> Vec<u8> {
             at_ns: *at_ns,
             pause_ns: 5,
             kind: 0,
-            place: 0,
+            template: 0,
             name,
             text,
             parameters: u16::from(!name.is_empty()),
@@ -53,9 +53,9 @@ struct Client<'p> {
 }
 
 impl<'p> Client<'p> {
-    fn new(capture: &'p Capture, tape: &'p [u8], places: &'p [(usize, &'p str)], figures: &'p Figures) -> Self {
+    fn new(capture: &'p Capture, tape: &'p [u8], templates: &'p [(usize, &'p str)], figures: &'p Figures) -> Self {
         let keys = Box::leak(Box::new(Keys::new(capture.keys).unwrap()));
-        let replay = Replay { mode: capture.mode, speed: capture.speed, places, keys, figures };
+        let replay = ReplayContext { mode: capture.mode, speed: capture.speed, templates, keys, figures };
         let replayer = Replayer::new(0, PostgresDialogue::default(), tape, Box::leak(Box::new(replay)));
         Self { replayer, mailbox: Mailbox::default(), tally: Tally::new(1) }
     }
@@ -95,8 +95,8 @@ fn a_named_statement_is_prepared_once_in_each_session() {
         (extended, 0, "s", "select $1 + 1"),
         (extended | flag::OPENS, 0, "s", "select $1"),
     ]);
-    let places = capture.expected_places();
-    let mut client = Client::new(&capture, &tape, &places, &figures);
+    let templates = capture.templates();
+    let mut client = Client::new(&capture, &tape, &templates, &figures);
     let ready = || message(b'Z', b"I");
     let done =
         |client: &mut Client| client.reply(&[message(b'1', b""), message(b'2', b""), complete("SELECT 3"), ready()]);
@@ -111,7 +111,7 @@ fn a_named_statement_is_prepared_once_in_each_session() {
     assert_eq!((client.begin(), client.sent().as_str()), (Step::Send, "PBDES"));
     assert_eq!(done(&mut client), WELL);
     assert_eq!(client.replayer.claim(0), Next::Over);
-    assert_eq!((client.tally.commits, client.tally.laps[0].count), (4, 4));
+    assert_eq!((client.tally.commits, client.tally.reply_times[0].count), (4, 4));
     drop(client);
     assert_eq!((figures.statements.load(Relaxed), figures.rows.load(Relaxed)), (4, 10));
 }
@@ -127,8 +127,8 @@ fn a_statement_that_failed_only_now_ends_its_transaction_with_a_rollback() {
         (flag::ENDS, 0, "", "commit"),
         (ALONE, 0, "", "select 2"),
     ]);
-    let places = capture.expected_places();
-    let mut client = Client::new(&capture, &tape, &places, &figures);
+    let templates = capture.templates();
+    let mut client = Client::new(&capture, &tape, &templates, &figures);
     let inside = || message(b'Z', b"T");
     assert_eq!(client.begin(), Step::Send);
     assert_eq!(client.reply(&[complete("BEGIN"), inside()]), Step::Send);
@@ -149,8 +149,8 @@ fn a_statement_that_failed_only_now_ends_its_transaction_with_a_rollback() {
 fn a_transaction_without_a_recorded_end_is_rolled_back() {
     let (capture, figures) = (capture(Mode::Fast), Figures::default());
     let tape = tape(&[(flag::BEGINS, 0, "", "begin"), (flag::ENDS, 0, "", "select 1")]);
-    let places = capture.expected_places();
-    let mut client = Client::new(&capture, &tape, &places, &figures);
+    let templates = capture.templates();
+    let mut client = Client::new(&capture, &tape, &templates, &figures);
     assert_eq!(client.begin(), Step::Send);
     assert_eq!(client.reply(&[complete("BEGIN"), message(b'Z', b"T")]), Step::Send);
     assert_eq!(client.reply(&[complete("SELECT 1"), message(b'Z', b"T")]), Step::Send);
@@ -168,8 +168,8 @@ fn each_mode_has_its_own_start() {
         (Mode::Fast, Next::Job { script: 0, due: 1001 }),
     ] {
         let capture = capture(mode);
-        let places = capture.expected_places();
-        let mut client = Client::new(&capture, &tape, &places, &figures);
+        let templates = capture.templates();
+        let mut client = Client::new(&capture, &tape, &templates, &figures);
         client.replayer.start(1000);
         assert_eq!(client.replayer.claim(1001), first, "{mode:?}");
         assert_eq!(client.begin(), Step::Send);
@@ -192,12 +192,12 @@ fn statements_of_a_pipeline_are_sent_together() {
         (flag::BEGINS | extended | flag::PIPELINED, 0, "a", "select $1"),
         (flag::ENDS | extended, 0, "b", "update t set a = $1"),
     ]);
-    let places = capture.expected_places();
-    let mut client = Client::new(&capture, &tape, &places, &figures);
+    let templates = capture.templates();
+    let mut client = Client::new(&capture, &tape, &templates, &figures);
     assert_eq!((client.begin(), client.sent().as_str()), (Step::Send, "PBDEPBDES"));
     let replies = [message(b'1', b""), message(b'2', b""), complete("SELECT 1"), error("23505"), message(b'Z', b"I")];
     assert_eq!(client.reply(&replies), BADLY);
-    assert_eq!((client.tally.laps[0].count, client.tally.laps[0].failed), (2, 1));
+    assert_eq!((client.tally.reply_times[0].count, client.tally.reply_times[0].failed), (2, 1));
 }
 
 #[test]
@@ -226,15 +226,15 @@ fn a_generated_key_takes_the_place_of_the_recorded_one() {
         bytes
     };
     let returns = keys(Some((1, 1)), &[]);
-    let missing = keys(None, &[keys::Replaced { place: 12, length: 2, slot: 0 }]);
-    let literal = keys(None, &[keys::Replaced { place: 12, length: 2, slot: 1 }]);
-    let parameter = keys(None, &[keys::Replaced { place: 2, length: 2, slot: 1 }]);
+    let missing = keys(None, &[keys::Replaced { position: 12, length: 2, slot: 0 }]);
+    let literal = keys(None, &[keys::Replaced { position: 12, length: 2, slot: 1 }]);
+    let parameter = keys(None, &[keys::Replaced { position: 2, length: 2, slot: 1 }]);
     let statement = |flags, text, values, keys| Statement {
         flags: flags | flag::KEYS,
         at_ns: 0,
         pause_ns: 0,
         kind: 0,
-        place: 0,
+        template: 0,
         name: b"",
         text,
         parameters: 2,
@@ -251,8 +251,8 @@ fn a_generated_key_takes_the_place_of_the_recorded_one() {
     ] {
         one.write(&mut tape).unwrap();
     }
-    let places = capture.expected_places();
-    let mut client = Client::new(&capture, &tape, &places, &figures);
+    let templates = capture.templates();
+    let mut client = Client::new(&capture, &tape, &templates, &figures);
     let inside = || message(b'Z', b"T");
     let contains = |client: &Client, bytes: &[u8]| client.mailbox.outbox.windows(bytes.len()).any(|part| part == bytes);
     let row = |id: &[u8]| message(b'D', &[b"\0\x02\0\0\0\x011\0\0\0\x04", id].concat());

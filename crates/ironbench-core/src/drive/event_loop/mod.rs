@@ -15,7 +15,7 @@ use super::pace::Pace;
 use super::reconnector::Reconnector;
 use super::thread_results::UnfinishedWork;
 use super::threads::{Start, Worker};
-use super::transaction::{EARLY, Ending, Step, Transaction, UNASKED};
+use super::transaction::{EARLY, Ending, Step, Transaction, UNEXPECTED};
 use crate::drive::transaction_log::Lines;
 use crate::drive::turns::{self, Turn};
 use crate::measure::Recorder;
@@ -175,9 +175,9 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
                         let step = self.clients[client].transaction.reply(mailbox, &mut self.recorder.tally);
                         self.run_steps(client, step, now);
                     }
-                    Arrival::Shipped(client) => {
+                    Arrival::Sent(client) => {
                         let mailbox = self.transport.mailbox(client);
-                        let step = self.clients[client].transaction.shipped(mailbox, &mut self.recorder.tally);
+                        let step = self.clients[client].transaction.message_sent(mailbox, &mut self.recorder.tally);
                         self.run_steps(client, step, now);
                     }
                     Arrival::Lost(client, error) => self.lost(client, &error.to_string(), now),
@@ -352,10 +352,12 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
         loop {
             match step {
                 Step::Send => return self.transport.send(client),
-                Step::Ship => return self.transport.ship(client),
+                Step::SendWithoutReply => return self.transport.send_without_reply(client),
                 Step::Receive if self.clients[client].state == State::Busy => return self.transport.receive(client),
                 Step::Receive => return,
-                Step::Ended(_) if self.clients[client].state != State::Busy => return self.lost(client, UNASKED, now),
+                Step::Ended(_) if self.clients[client].state != State::Busy => {
+                    return self.lost(client, UNEXPECTED, now);
+                }
                 Step::Ended(ending) => {
                     self.record(client, ending, now);
                     if self.clients[client].transaction.wants_reconnect() && self.may_reconnect(client, now) {

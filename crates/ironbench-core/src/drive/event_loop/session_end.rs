@@ -70,7 +70,7 @@ impl<T: Transport, X: Transaction> EventLoop<T, X> {
                         id
                     }
                     Arrival::Lost(id, _) => id,
-                    Arrival::Shipped(_) => continue,
+                    Arrival::Sent(_) => continue,
                 };
                 left -= usize::from(std::mem::take(&mut awaited[id]));
             }

@@ -8,7 +8,7 @@ use super::session_end::CANCEL_TIMEOUT_NS;
 use crate::drive::thread_results::{Scheduled, UnfinishedWork};
 use crate::drive::threads::STOP_TIMEOUT_NS;
 use crate::drive::transaction::Transaction;
-use crate::drive::turns::{REST_TIMEOUT_NS, Turned};
+use crate::drive::turns::{REST_TIMEOUT_NS, TurnTotals};
 use crate::measure::clock::{self, MILLISECOND, NEVER, SECOND};
 use crate::measure::tally::Counts;
 use crate::wire::transport::Transport;
@@ -90,7 +90,7 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
         self.recorder.add_think_time(self.lost_client_time_ns());
         let (Counts { transactions, failed, .. }, busy_ns) = self.recorder.end_turn();
         let last_ns = self.clients.iter().map(|client| client.last_duration).sum();
-        let brought = Turned { transactions, failed, busy_ns, last_ns, ..Turned::default() };
+        let brought = TurnTotals { transactions, failed, busy_ns, last_ns, ..TurnTotals::default() };
         let next = self.start.control.turns.rest(self.turn, brought, || self.start.must_end());
         if next.is_none() && !self.start.must_end() {
             self.start.abort.abort("the kernel refused to pin a client thread to the CPUs of its slice");

@@ -10,12 +10,12 @@ mod operations;
 mod replay;
 
 pub use operations::Operations;
-pub use replay::{Replay, complaint};
+pub use replay::{AccessLogReplay, complaint};
 
 use super::jobs::Next;
 use super::reconnector::Lifetime;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
-use super::transaction::{Ending, Step, Transaction, UNASKED};
+use super::transaction::{Ending, Step, Transaction, UNEXPECTED};
 use crate::measure::directory::Answers;
 use crate::measure::{Tally, clock};
 use crate::wire::ldap::OwnBind;
@@ -23,14 +23,14 @@ use crate::wire::ldap::ber::Malformed;
 use crate::wire::ldap::message::{self, Message, code, op};
 use crate::wire::ldap::operation::{Operation, Verb};
 use crate::wire::transport::Mailbox;
-use operations::Gathered;
-use pgbench_script::{Gather, Random, Sql, Variables};
+use operations::StoredAttribute;
+use pgbench_script::{Random, ResultUse, Sql, Variables};
 
 /// Message ID of the first request, above the message IDs of the bind.
 const FIRST_ID: i32 = 100;
 
 /// A request that has not been answered yet.
-struct Awaited<'p> {
+struct PendingRequest<'p> {
     id: i32,
     operation: &'p Operation,
     /// Index of the request's command in the script.
@@ -41,7 +41,7 @@ struct Awaited<'p> {
 }
 
 /// An error that makes the transaction fail.
-struct Refused {
+struct OperationError {
     class: String,
     retryable: bool,
     cause: String,
@@ -54,13 +54,13 @@ pub struct LdapScript<'p> {
     /// Generates the random letters in values.
     random: Random,
     id: i32,
-    awaited: Vec<Awaited<'p>>,
+    pending: Vec<PendingRequest<'p>>,
     in_pipeline: bool,
     /// The search whose entries are stored in variables.
-    gathers: Option<&'p Sql>,
+    storing_command: Option<&'p Sql>,
     /// Number of entries received so far for the search in progress.
     entries: u64,
-    refused: Option<Refused>,
+    refused: Option<OperationError>,
     timed: bool,
     /// Counts requests, to determine when the client reconnects.
     lifetime: Lifetime,
@@ -87,9 +87,9 @@ impl<'p> LdapScript<'p> {
             operations,
             random,
             id: FIRST_ID,
-            awaited: Vec::new(),
+            pending: Vec::new(),
             in_pipeline: false,
-            gathers: None,
+            storing_command: None,
             entries: 0,
             refused: None,
             timed,
@@ -108,7 +108,7 @@ impl<'p> LdapScript<'p> {
 
     /// Runs the script up to the next message, sleep or end.
     #[inline]
-    fn go_on(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+    fn continue_script(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         loop {
             match self.script.advance() {
                 Action::Sql(sql) => {
@@ -123,11 +123,11 @@ impl<'p> LdapScript<'p> {
                 Action::Sleep(ns) => return Step::Sleep(ns),
                 Action::Fault(cause) => return self.fault(&cause, mailbox, tally),
                 Action::StartPipeline => self.in_pipeline = true,
-                Action::SyncPipeline if !self.awaited.is_empty() => return Step::Send,
+                Action::SyncPipeline if !self.pending.is_empty() => return Step::Send,
                 Action::SyncPipeline => {}
                 Action::EndPipeline => {
                     self.in_pipeline = false;
-                    if !self.awaited.is_empty() {
+                    if !self.pending.is_empty() {
                         return Step::Send;
                     }
                 }
@@ -147,11 +147,11 @@ impl<'p> LdapScript<'p> {
             let cause = format!("the variable :{} has no value", self.script.program.symbols.name(slot));
             return Err(self.fault(&cause, mailbox, tally));
         }
-        self.gathers = if matches!(sql.gather, Gather::Discard) { None } else { Some(sql) };
+        self.storing_command = if matches!(sql.result_use, ResultUse::Discard) { None } else { Some(sql) };
         self.entries = 0;
         self.lifetime.count_use();
         let sent = if self.timed { clock::now() } else { 0 };
-        self.awaited.push(Awaited { id, operation, at: self.script.command_index(), sent, entries: 0 });
+        self.pending.push(PendingRequest { id, operation, at: self.script.command_index(), sent, entries: 0 });
         Ok(())
     }
 
@@ -174,7 +174,7 @@ impl<'p> LdapScript<'p> {
         let script = &self.script;
         tally
             .failure(script.kind(), SCRIPT_ERROR, false, || script.script_error_message(script.command_index(), cause));
-        self.awaited.clear();
+        self.pending.clear();
         mailbox.outbox.clear();
         self.end(false, tally)
     }
@@ -192,7 +192,7 @@ impl<'p> LdapScript<'p> {
         if let Some(refused) = self.refused.take() {
             return self.failed(&refused, mailbox, tally);
         }
-        if let Some(Sql { gather: Gather::Gset { .. }, .. }) = self.gathers
+        if let Some(Sql { result_use: ResultUse::Gset { .. }, .. }) = self.storing_command
             && self.entries != 1
         {
             let cause = format!("the search needs one entry, but the server returned {}", self.entries);
@@ -200,18 +200,18 @@ impl<'p> LdapScript<'p> {
             tally.failure(script.kind(), SCRIPT_ERROR, false, || script.error_message(script.command_index(), &cause));
             return self.end(false, tally);
         }
-        self.go_on(mailbox, tally)
+        self.continue_script(mailbox, tally)
     }
 
     #[cold]
-    fn failed(&mut self, refused: &Refused, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+    fn failed(&mut self, refused: &OperationError, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let repeat = refused.retryable && self.script.retry(tally);
         let script = &self.script;
         let words = || script.error_message(refused.at, &refused.cause);
         if repeat {
             tally.error(&refused.class, words);
             self.in_pipeline = false;
-            return self.go_on(mailbox, tally);
+            return self.continue_script(mailbox, tally);
         }
         tally.failure(script.kind(), &refused.class, refused.retryable, words);
         self.end(false, tally)
@@ -236,43 +236,45 @@ impl<'p> LdapScript<'p> {
         if self.back == Some(message.id) {
             return self.bound_back(message);
         }
-        let Some(place) = self.awaited.iter().position(|awaited| awaited.id == message.id) else {
+        let Some(place) = self.pending.iter().position(|pending| pending.id == message.id) else {
             return Err(unasked(message));
         };
         match message.tag {
             op::ENTRY => {
                 self.entries += 1;
-                self.awaited[place].entries += 1;
-                match self.gathers {
-                    Some(sql) => gather(self.operations.gathered(sql), message.body, &mut self.script.variables),
+                self.pending[place].entries += 1;
+                match self.storing_command {
+                    Some(sql) => {
+                        store_entry(self.operations.stored_attributes(sql), message.body, &mut self.script.variables)
+                    }
                     None => Ok(()),
                 }
                 .map_err(told)
             }
             op::REFERENCE => {
-                let at = self.awaited[place].at;
+                let at = self.pending[place].at;
                 self.refused.get_or_insert_with(|| referred(at, &message::urls(message.body)));
                 Ok(())
             }
             op::INTERMEDIATE => Ok(()),
-            tag if tag == self.awaited[place].operation.verb.answer() => {
+            tag if tag == self.pending[place].operation.verb.answer() => {
                 let code = message::code_of(message.body).map_err(told)?;
-                let awaited = self.awaited.swap_remove(place);
-                let well = awaited.operation.succeeded(code);
-                tally.commits += u64::from(well && awaited.operation.verb.writes());
-                tally.refused_changes += u64::from(!well && awaited.operation.verb.writes());
-                counted(awaited.operation, code, awaited.entries, &mut tally.directory);
-                self.is_others |= awaited.operation.verb == Verb::Bind;
+                let pending = self.pending.swap_remove(place);
+                let well = pending.operation.succeeded(code);
+                tally.commits += u64::from(well && pending.operation.verb.writes());
+                tally.refused_changes += u64::from(!well && pending.operation.verb.writes());
+                counted(pending.operation, code, pending.entries, &mut tally.directory);
+                self.is_others |= pending.operation.verb == Verb::Bind;
                 if self.timed {
-                    tally.lap(self.script.command(awaited.at), clock::now() - awaited.sent, !well);
+                    tally.record_reply_time(self.script.command(pending.at), clock::now() - pending.sent, !well);
                 }
                 if !well {
-                    let refused = refused(awaited.at, message.body).map_err(told)?;
+                    let refused = refused(pending.at, message.body).map_err(told)?;
                     self.refused.get_or_insert(refused);
                 }
                 Ok(())
             }
-            _ => Err(told(Malformed::Nonsense)),
+            _ => Err(told(Malformed::Invalid)),
         }
     }
 
@@ -297,7 +299,7 @@ impl<'p> LdapScript<'p> {
 fn unasked(message: Message<'_>) -> String {
     match message::done(message.body) {
         Ok(done) if message.id == 0 => format!("the server ended the session: {done}"),
-        _ => UNASKED.to_owned(),
+        _ => UNEXPECTED.to_owned(),
     }
 }
 
@@ -314,23 +316,23 @@ fn counted(operation: &Operation, code: i32, entries: u64, answers: &mut Answers
 }
 
 #[cold]
-fn refused(at: usize, body: &[u8]) -> Result<Refused, Malformed> {
+fn refused(at: usize, body: &[u8]) -> Result<OperationError, Malformed> {
     let done = message::done(body)?;
     let cause = match done.code {
         code::REFERRAL => format!("{done} (referrals are not followed)"),
         _ => done.to_string(),
     };
-    Ok(Refused { class: message::name(done.code).to_owned(), retryable: done.code == code::BUSY, cause, at })
+    Ok(OperationError { class: message::name(done.code).to_owned(), retryable: done.code == code::BUSY, cause, at })
 }
 
 #[cold]
-fn referred(at: usize, urls: &str) -> Refused {
+fn referred(at: usize, urls: &str) -> OperationError {
     let cause = format!("the server returned a referral, and referrals are not followed: {urls}");
-    Refused { class: message::name(code::REFERRAL).to_owned(), retryable: false, cause, at }
+    OperationError { class: message::name(code::REFERRAL).to_owned(), retryable: false, cause, at }
 }
 
 /// Stores an entry's values in variables. If an attribute has several values, the first is stored.
-fn gather(wanted: &[Gathered], body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
+fn store_entry(wanted: &[StoredAttribute], body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
     for one in wanted.iter().filter(|one| one.name != "dn") {
         variables.set_text(one.slot, b"");
     }
@@ -355,11 +357,11 @@ impl Transaction for LdapScript<'_> {
     fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
         self.script.begin();
-        self.go_on(mailbox, tally)
+        self.continue_script(mailbox, tally)
     }
 
     fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        self.go_on(mailbox, tally)
+        self.continue_script(mailbox, tally)
     }
 
     #[inline]
@@ -367,7 +369,7 @@ impl Transaction for LdapScript<'_> {
         if let Err(cause) = self.read(mailbox, tally) {
             return Step::Broken(cause);
         }
-        if self.awaited.is_empty() && self.back.is_none() { self.answered(mailbox, tally) } else { Step::Receive }
+        if self.pending.is_empty() && self.back.is_none() { self.answered(mailbox, tally) } else { Step::Receive }
     }
 
     fn job_queue(&self) -> Option<usize> {
@@ -387,7 +389,7 @@ impl Transaction for LdapScript<'_> {
     }
 
     fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
-        self.awaited.clear();
+        self.pending.clear();
         (self.in_pipeline, self.refused, self.back) = (false, None, None);
         self.script.abandon(inside, cause, tally)
     }

@@ -2,11 +2,11 @@
 
 use crate::wire::ldap::operation::{Operation, Verb};
 use crate::{Error, Result};
-use pgbench_script::{Gather, Program, Script, Slot, Sql};
+use pgbench_script::{Program, ResultUse, Script, Slot, Sql};
 
 /// An attribute whose value is stored in a variable.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct StoredAttribute {
     /// Name of the attribute, or `dn` for the entry's own name.
     pub name: String,
     pub slot: Slot,
@@ -16,7 +16,7 @@ pub struct Gathered {
 pub struct Operations {
     /// The operation of each command, and the variables in which values of the returned entries are stored. Indexed by
     /// `Sql::id`.
-    each: Vec<(Operation, Vec<Gathered>)>,
+    each: Vec<(Operation, Vec<StoredAttribute>)>,
 }
 
 impl Operations {
@@ -35,12 +35,12 @@ impl Operations {
     }
 
     #[inline]
-    pub fn gathered(&self, sql: &Sql) -> &[Gathered] {
+    pub fn stored_attributes(&self, sql: &Sql) -> &[StoredAttribute] {
         &self.each[sql.id].1
     }
 }
 
-fn one(program: &Program, script: &Script, sql: &Sql, base: &str) -> Result<(Operation, Vec<Gathered>)> {
+fn one(program: &Program, script: &Script, sql: &Sql, base: &str) -> Result<(Operation, Vec<StoredAttribute>)> {
     let wrong = |cause: String| Error::input(format!("{}:{}", script.name, sql.line), cause);
     if sql.combined {
         return Err(
@@ -48,19 +48,19 @@ fn one(program: &Program, script: &Script, sql: &Sql, base: &str) -> Result<(Ope
         );
     }
     let operation = Operation::compile(&sql.pieces, base).map_err(wrong)?;
-    let prefix = match &sql.gather {
-        Gather::Discard => return Ok((operation, Vec::new())),
-        Gather::Gset { prefix } | Gather::Aset { prefix } => prefix,
+    let prefix = match &sql.result_use {
+        ResultUse::Discard => return Ok((operation, Vec::new())),
+        ResultUse::Gset { prefix } | ResultUse::Aset { prefix } => prefix,
     };
     if operation.verb != Verb::Search {
         return Err(wrong(format!("a {} returns no entries to store", operation.verb.name())).hint("remove \\gset"));
     }
     let name = |slot: Slot| program.symbols.name(slot).strip_prefix(prefix.as_str());
-    let gathered = (0..program.symbols.len())
-        .filter_map(|slot| name(slot).map(|name| Gathered { name: name.to_owned(), slot }))
+    let stored_attributes = (0..program.symbols.len())
+        .filter_map(|slot| name(slot).map(|name| StoredAttribute { name: name.to_owned(), slot }))
         .filter(|one| {
             one.name == "dn" || operation.attributes.iter().any(|asked| asked.eq_ignore_ascii_case(&one.name))
         });
-    let gathered = gathered.collect();
-    Ok((operation, gathered))
+    let stored_attributes = stored_attributes.collect();
+    Ok((operation, stored_attributes))
 }

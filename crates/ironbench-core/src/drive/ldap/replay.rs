@@ -27,7 +27,7 @@ use crate::{Error, Result};
 /// The `work` of a drive plan that replays an access log.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Replay {
+pub struct AccessLogReplay {
     /// The distinct operations, in the syntax of `wire::ldap::operation`.
     pub operations: Vec<String>,
     /// Operations of each client, in order. Clients without an entry do nothing.
@@ -38,7 +38,7 @@ pub struct Replay {
 /// whether a recorded connection starts with this operation.
 pub type Recorded = (u64, usize, bool);
 
-impl Replay {
+impl AccessLogReplay {
     /// Replays the operations.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ fn verbs(operations: &[Operation]) -> Vec<Verb> {
 }
 
 fn kind(name: &str) -> Kind {
-    Kind { name: name.to_owned(), weight: 1, statements: 1, places: Vec::new() }
+    Kind { name: name.to_owned(), weight: 1, statements: 1, positions: Vec::new() }
 }
 
 struct Replayer<'p> {
@@ -211,7 +211,7 @@ impl<'p> Replayer<'p> {
                     }
                     over = Some(well);
                 }
-                _ => return Err(told(Malformed::Nonsense)),
+                _ => return Err(told(Malformed::Invalid)),
             }
         }
         let read = received.len() - input.len();

@@ -16,7 +16,7 @@ use super::jobs::Next;
 use super::plan::Protocol;
 use super::reconnector::Lifetime;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
-use super::transaction::{Ending, Step, Transaction, UNASKED};
+use super::transaction::{Ending, Step, Transaction, UNEXPECTED};
 use crate::measure::{Tally, clock};
 use crate::wire::mysql::protocol::backend::ServerError;
 use crate::wire::mysql::protocol::frontend;
@@ -27,7 +27,7 @@ use request::Requests;
 
 /// The request to which the awaited reply belongs.
 #[derive(Debug, Clone, Copy)]
-enum Doing<'p> {
+enum Pending<'p> {
     Script,
     /// A Prepare was sent, because the command is used for the first time. The command runs when it is prepared.
     Prepare(&'p Sql),
@@ -45,7 +45,7 @@ pub struct MysqlScript<'p> {
     script: ScriptClient<'p>,
     requests: Requests<'p>,
     reply: Reply<'p>,
-    doing: Doing<'p>,
+    pending: Pending<'p>,
     /// Whether each statement is timed.
     timed: bool,
     sent: u64,
@@ -82,7 +82,7 @@ impl<'p> MysqlScript<'p> {
             reply: Reply::new(statements, cached),
             script,
             requests: Requests::new(protocol, statements),
-            doing: Doing::Nothing,
+            pending: Pending::Nothing,
             timed,
             sent: 0,
             lifetime: Lifetime::new(reconnect),
@@ -91,7 +91,7 @@ impl<'p> MysqlScript<'p> {
 
     /// Runs the script up to the next packet, sleep or end.
     #[inline]
-    fn go_on(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+    fn continue_script(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         match self.script.advance() {
             Action::Sql(sql) => {
                 if self.timed {
@@ -110,17 +110,17 @@ impl<'p> MysqlScript<'p> {
 
     #[inline]
     fn command(&mut self, sql: &'p Sql, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        if let Some(cause) = self.requests.misfit(sql) {
+        if let Some(cause) = self.requests.parameter_mismatch(sql) {
             return self.fault(&cause, mailbox, tally);
         }
-        if self.requests.is_to_be_prepared(sql) {
+        if self.requests.must_prepare(sql) {
             self.requests.prepare(sql, &mut mailbox.outbox);
             self.reply.expect_prepared(sql);
-            self.doing = Doing::Prepare(sql);
+            self.pending = Pending::Prepare(sql);
         } else {
             let binary = self.requests.command(sql, &self.script.variables, &mut mailbox.outbox);
             self.reply.expect(sql, binary);
-            self.doing = Doing::Script;
+            self.pending = Pending::Script;
         }
         Step::Send
     }
@@ -129,7 +129,7 @@ impl<'p> MysqlScript<'p> {
     #[cold]
     fn time(&self, tally: &mut Tally) {
         let command = self.script.command(self.script.command_index());
-        tally.lap(command, clock::now() - self.sent, self.reply.has_error());
+        tally.record_reply_time(command, clock::now() - self.sent, self.reply.has_error());
     }
 
     #[inline]
@@ -179,7 +179,7 @@ impl<'p> MysqlScript<'p> {
         if self.reply.commits.may_be_in_transaction() {
             mailbox.outbox.clear();
             frontend::query(&mut mailbox.outbox, "ROLLBACK");
-            self.doing = Doing::RollBack { repeat };
+            self.pending = Pending::RollBack { repeat };
             self.reply.expect_rollback();
             return Step::Send;
         }
@@ -189,7 +189,7 @@ impl<'p> MysqlScript<'p> {
     fn rolled_back(&mut self, repeat: bool, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         if repeat {
             mailbox.outbox.clear();
-            return self.go_on(mailbox, tally);
+            return self.continue_script(mailbox, tally);
         }
         self.end(false, tally)
     }
@@ -199,27 +199,27 @@ impl<'p> MysqlScript<'p> {
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
         // No reply is expected before the next command. The server has sent this packet on its own.
-        match std::mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Script => {
+        match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Script => {
                 if self.timed {
                     self.time(tally);
                 }
                 if let Some(error) = self.reply.take_error() {
                     return self.failed(&error, mailbox, tally);
                 }
-                if let Some(cause) = self.reply.gather_fault() {
+                if let Some(cause) = self.reply.result_fault() {
                     return self.fault(&cause, mailbox, tally);
                 }
-                self.go_on(mailbox, tally)
+                self.continue_script(mailbox, tally)
             }
-            Doing::Prepare(sql) => self.prepared(sql, mailbox, tally),
-            Doing::RollBack { repeat } => {
+            Pending::Prepare(sql) => self.prepared(sql, mailbox, tally),
+            Pending::RollBack { repeat } => {
                 if let Some(error) = self.reply.take_error() {
                     return Step::Broken(format!("the server refused to roll back: {error}"));
                 }
                 self.rolled_back(repeat, mailbox, tally)
             }
-            Doing::Close(_) | Doing::Nothing => unreachable!("nothing is read then"),
+            Pending::Close(_) | Pending::Nothing => unreachable!("nothing is read then"),
         }
     }
 
@@ -229,7 +229,7 @@ impl<'p> MysqlScript<'p> {
             if error.number != NOT_PREPARABLE {
                 return self.failed(&error, mailbox, tally);
             }
-            self.requests.give_up_preparing(sql);
+            self.requests.set_not_preparable(sql);
             return self.command(sql, mailbox, tally);
         }
         let made = self.reply.prepared();
@@ -239,10 +239,10 @@ impl<'p> MysqlScript<'p> {
         }
         // The prepared statement cannot be executed, so it is closed. Otherwise it would count against the server's
         // global max_prepared_stmt_count.
-        self.requests.unfit(sql, made.parameters);
+        self.requests.set_wrong_parameters(sql, made.parameters);
         frontend::close(&mut mailbox.outbox, made.statement);
-        self.doing = Doing::Close(sql);
-        Step::Ship
+        self.pending = Pending::Close(sql);
+        Step::SendWithoutReply
     }
 }
 
@@ -251,17 +251,17 @@ impl Transaction for MysqlScript<'_> {
     fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
         self.script.begin();
-        self.go_on(mailbox, tally)
+        self.continue_script(mailbox, tally)
     }
 
     fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        self.go_on(mailbox, tally)
+        self.continue_script(mailbox, tally)
     }
 
     #[inline]
     fn reply(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        if let Doing::Close(_) | Doing::Nothing = self.doing {
-            return Step::Broken(UNASKED.to_owned());
+        if let Pending::Close(_) | Pending::Nothing = self.pending {
+            return Step::Broken(UNEXPECTED.to_owned());
         }
         match self.reply.read(mailbox, &mut self.script.variables, tally) {
             Ok(Progress::Answered) => self.answered(mailbox, tally),
@@ -276,13 +276,13 @@ impl Transaction for MysqlScript<'_> {
         }
     }
 
-    fn shipped(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        match std::mem::replace(&mut self.doing, Doing::Nothing) {
-            Doing::Close(sql) => {
+    fn message_sent(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+        match std::mem::replace(&mut self.pending, Pending::Nothing) {
+            Pending::Close(sql) => {
                 mailbox.outbox.clear();
                 self.command(sql, mailbox, tally)
             }
-            _ => Step::Broken(UNASKED.to_owned()),
+            _ => Step::Broken(UNEXPECTED.to_owned()),
         }
     }
 
@@ -303,7 +303,7 @@ impl Transaction for MysqlScript<'_> {
     }
 
     fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
-        self.doing = Doing::Nothing;
+        self.pending = Pending::Nothing;
         self.script.abandon(inside, cause, tally)
     }
 

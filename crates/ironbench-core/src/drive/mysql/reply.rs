@@ -6,9 +6,9 @@ use crate::wire::mysql::protocol::backend::{
     Answer, Column, Done, Prepared, ServerError, head, server_error, text_row,
 };
 use crate::wire::mysql::protocol::binary::{self, Value as Cell};
-use crate::wire::mysql::protocol::{Commits, Framer, Malformed, Packet, Rows, is_unasked_allowed};
+use crate::wire::mysql::protocol::{Commits, Framer, Malformed, Packet, Rows, is_unexpected_allowed};
 use crate::wire::transport::Mailbox;
-use pgbench_script::{Gather, Slot, Sql, Value, Variables};
+use pgbench_script::{ResultUse, Slot, Sql, Value, Variables};
 
 /// Progress of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ enum Next {
 
 /// The variables for the columns of a result.
 #[derive(Debug, Default)]
-struct Gathered {
+struct ResultColumns {
     columns: Vec<Column>,
     slots: Vec<Option<Slot>>,
 }
@@ -46,14 +46,14 @@ pub struct Reply<'p> {
     next: Next,
     pub commits: Commits,
     /// The command whose rows are stored in variables.
-    gathers: Option<&'p Sql>,
+    storing_command: Option<&'p Sql>,
     /// Whether rows are stored in variables only later. With combined queries, `\gset` uses only the row of the last
     /// query. A row is therefore kept until the next query or the end of the command.
-    holds: bool,
-    held: Vec<u8>,
+    defers_rows: bool,
+    deferred_row: Vec<u8>,
     /// The result columns of each command, as the server last described them, and their variables. Indexed by
     /// `Sql::id`.
-    gathered: Vec<Gathered>,
+    result_columns: Vec<ResultColumns>,
     /// Whether the rows of the reply have the binary format.
     binary: bool,
     /// Number of rows of the statement that is being answered.
@@ -68,14 +68,14 @@ impl<'p> Reply<'p> {
     pub fn new(statements: &'p Statements, cached: bool) -> Self {
         Self {
             framer: Framer::new(),
-            gathered: (0..statements.len()).map(|_| Gathered::default()).collect(),
+            result_columns: (0..statements.len()).map(|_| ResultColumns::default()).collect(),
             statements,
             cached,
             next: Next::Answer,
             commits: Commits::default(),
-            gathers: None,
-            holds: false,
-            held: Vec::new(),
+            storing_command: None,
+            defers_rows: false,
+            deferred_row: Vec::new(),
             binary: false,
             rows: 0,
             last_rows: 0,
@@ -93,22 +93,22 @@ impl<'p> Reply<'p> {
     /// Prepares for the reply to `sql`. `binary` is true if `sql` was sent as a prepared statement.
     #[inline]
     pub fn expect(&mut self, sql: &'p Sql, binary: bool) {
-        (self.gathers, self.holds) = match sql.gather {
-            Gather::Discard => (None, false),
-            Gather::Gset { .. } => (Some(sql), sql.combined),
-            Gather::Aset { .. } => (Some(sql), false),
+        (self.storing_command, self.defers_rows) = match sql.result_use {
+            ResultUse::Discard => (None, false),
+            ResultUse::Gset { .. } => (Some(sql), sql.combined),
+            ResultUse::Aset { .. } => (Some(sql), false),
         };
         self.begin(Next::Answer, self.statements.rolls_back(sql));
         self.binary = binary;
     }
 
     pub fn expect_prepared(&mut self, sql: &'p Sql) {
-        (self.gathers, self.holds) = (Some(sql), false);
+        (self.storing_command, self.defers_rows) = (Some(sql), false);
         self.begin(Next::Prepared, false);
     }
 
     pub fn expect_rollback(&mut self) {
-        (self.gathers, self.holds) = (None, false);
+        (self.storing_command, self.defers_rows) = (None, false);
         self.binary = false;
         self.begin(Next::Answer, true);
     }
@@ -138,12 +138,12 @@ impl<'p> Reply<'p> {
 
     /// Returns an error if `\gset` did not get exactly one row, or if the command requested a file.
     #[inline]
-    pub fn gather_fault(&mut self) -> Option<String> {
+    pub fn result_fault(&mut self) -> Option<String> {
         if std::mem::take(&mut self.wanted_file) {
             return Some("LOAD DATA LOCAL requests a file, but scripts cannot send files".to_owned());
         }
-        match self.gathers?.gather {
-            Gather::Gset { .. } if self.last_rows != 1 => {
+        match self.storing_command?.result_use {
+            ResultUse::Gset { .. } if self.last_rows != 1 => {
                 Some(format!("\\gset needs one row, but the server returned {}", self.last_rows))
             }
             _ => None,
@@ -174,17 +174,17 @@ impl<'p> Reply<'p> {
         let mut input = received;
         let mut progress = Progress::More;
         while progress == Progress::More {
-            let skip = self.next == Next::Row && self.gathers.is_none();
+            let skip = self.next == Next::Row && self.storing_command.is_none();
             let rows = if skip { Rows::Skip } else { Rows::Keep };
             let Some(packet) = self.framer.next(&mut input, rows)? else { break };
             progress = self.take(packet, variables, tally)?;
         }
-        if progress != Progress::More && !is_unasked_allowed(input) {
-            return Err(Malformed::Unasked);
+        if progress != Progress::More && !is_unexpected_allowed(input) {
+            return Err(Malformed::Unexpected);
         }
         let read = received.len() - input.len();
         mailbox.inbox.consume(read);
-        if self.holds && progress == Progress::Answered {
+        if self.defers_rows && progress == Progress::Answered {
             self.release(variables)?;
         }
         Ok(progress)
@@ -219,7 +219,7 @@ impl<'p> Reply<'p> {
             },
             Next::Column(left) => {
                 if !Column::begins(body) {
-                    return Err(Malformed::Nonsense);
+                    return Err(Malformed::Invalid);
                 }
                 self.describe(body)?;
                 self.next = if left > 1 { Next::Column(left - 1) } else { Next::Row };
@@ -262,28 +262,28 @@ impl<'p> Reply<'p> {
     }
 
     fn forget_columns(&mut self) {
-        if let Some(sql) = self.gathers {
-            let Gathered { columns, slots } = &mut self.gathered[sql.id];
+        if let Some(sql) = self.storing_command {
+            let ResultColumns { columns, slots } = &mut self.result_columns[sql.id];
             columns.clear();
             slots.clear();
         }
     }
 
     fn describe(&mut self, body: &[u8]) -> Result<(), Malformed> {
-        let Some(sql) = self.gathers else { return Ok(()) };
-        let (Gather::Gset { prefix } | Gather::Aset { prefix }) = &sql.gather else { return Ok(()) };
+        let Some(sql) = self.storing_command else { return Ok(()) };
+        let (ResultUse::Gset { prefix } | ResultUse::Aset { prefix }) = &sql.result_use else { return Ok(()) };
         let column = Column::read(body)?;
-        let gathered = &mut self.gathered[sql.id];
-        gathered.slots.push(self.statements.slot(&format!("{prefix}{}", column.name)));
-        gathered.columns.push(column);
+        let result_columns = &mut self.result_columns[sql.id];
+        result_columns.slots.push(self.statements.slot(&format!("{prefix}{}", column.name)));
+        result_columns.columns.push(column);
         Ok(())
     }
 
     fn row(&mut self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
         self.rows += 1;
-        if self.holds {
-            self.held.clear();
-            self.held.extend_from_slice(body);
+        if self.defers_rows {
+            self.deferred_row.clear();
+            self.deferred_row.extend_from_slice(body);
             return Ok(());
         }
         self.store(body, variables)
@@ -293,14 +293,14 @@ impl<'p> Reply<'p> {
     /// error.
     #[cold]
     fn release(&self, variables: &mut Variables) -> Result<(), Malformed> {
-        if self.error.is_none() && self.last_rows == 1 { self.store(&self.held, variables) } else { Ok(()) }
+        if self.error.is_none() && self.last_rows == 1 { self.store(&self.deferred_row, variables) } else { Ok(()) }
     }
 
     /// Stores a row in variables. NULL becomes the empty string, as in pgbench.
     /// Columns that no script mentions have no slot.
     fn store(&self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
-        let Some(sql) = self.gathers else { return Ok(()) };
-        let Gathered { columns, slots } = &self.gathered[sql.id];
+        let Some(sql) = self.storing_command else { return Ok(()) };
+        let ResultColumns { columns, slots } = &self.result_columns[sql.id];
         if self.binary {
             return binary::row(body, columns, |number, cell| {
                 if let Some(slot) = slots[number] {
@@ -310,12 +310,12 @@ impl<'p> Reply<'p> {
         }
         let mut values = text_row(body);
         for slot in slots {
-            let value = values.next().ok_or(Malformed::Nonsense)??.unwrap_or_default();
+            let value = values.next().ok_or(Malformed::Invalid)??.unwrap_or_default();
             if let Some(slot) = slot {
                 variables.set_text(*slot, value);
             }
         }
-        if values.next().is_some() { Err(Malformed::Nonsense) } else { Ok(()) }
+        if values.next().is_some() { Err(Malformed::Invalid) } else { Ok(()) }
     }
 }
 

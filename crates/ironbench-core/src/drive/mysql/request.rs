@@ -45,7 +45,7 @@ impl Statements {
 
 /// State of a statement in a session.
 #[derive(Debug)]
-enum Standing {
+enum StatementState {
     New,
     Prepared {
         statement: u32,
@@ -53,9 +53,9 @@ enum Standing {
         kinds: Vec<u8>,
     },
     /// The server cannot prepare the statement.
-    Plain,
+    NotPreparable,
     /// The server has prepared the statement, but it found this number of parameters. The script has another number.
-    Unfit(u16),
+    WrongParameters(u16),
 }
 
 /// Encodes a client's commands and tracks which statements its session has prepared.
@@ -64,23 +64,23 @@ pub struct Requests<'p> {
     protocol: Protocol,
     statements: &'p Statements,
     /// State of each statement. Indexed by `Sql::statement`.
-    standing: Vec<Standing>,
+    states: Vec<StatementState>,
 }
 
 impl<'p> Requests<'p> {
     pub fn new(protocol: Protocol, statements: &'p Statements) -> Self {
-        let standing = statements.texts.iter().map(|_| Standing::New).collect();
-        Self { protocol, statements, standing }
+        let states = statements.texts.iter().map(|_| StatementState::New).collect();
+        Self { protocol, statements, states }
     }
 
     /// Resets the state for a new session, which has prepared nothing.
     pub fn forget_session(&mut self) {
-        self.standing.fill_with(|| Standing::New);
+        self.states.fill_with(|| StatementState::New);
     }
 
     #[inline]
-    pub fn is_to_be_prepared(&self, sql: &Sql) -> bool {
-        self.protocol != Protocol::Simple && matches!(self.standing[sql.statement], Standing::New)
+    pub fn must_prepare(&self, sql: &Sql) -> bool {
+        self.protocol != Protocol::Simple && matches!(self.states[sql.statement], StatementState::New)
     }
 
     pub fn prepare(&self, sql: &Sql, out: &mut Vec<u8>) {
@@ -90,34 +90,34 @@ impl<'p> Requests<'p> {
     pub fn prepared(&mut self, sql: &Sql, statement: u32) {
         // The type NULL means that no value of the parameter has been sent yet.
         let kinds = vec![kind::NULL; sql.parameters.len()];
-        self.standing[sql.statement] = Standing::Prepared { statement, kinds };
+        self.states[sql.statement] = StatementState::Prepared { statement, kinds };
     }
 
-    pub fn unfit(&mut self, sql: &Sql, found: u16) {
-        self.standing[sql.statement] = Standing::Unfit(found);
+    pub fn set_wrong_parameters(&mut self, sql: &Sql, found: u16) {
+        self.states[sql.statement] = StatementState::WrongParameters(found);
     }
 
     /// Returns why a prepared statement cannot be executed. Returns None if it can be executed.
     #[inline]
-    pub fn misfit(&self, sql: &Sql) -> Option<String> {
-        let Standing::Unfit(found) = self.standing[sql.statement] else { return None };
+    pub fn parameter_mismatch(&self, sql: &Sql) -> Option<String> {
+        let StatementState::WrongParameters(found) = self.states[sql.statement] else { return None };
         let known = sql.parameters.len();
         Some(format!("the server found {found} parameters, but the script has {known} variables there"))
     }
 
-    pub fn give_up_preparing(&mut self, sql: &Sql) {
-        self.standing[sql.statement] = Standing::Plain;
+    pub fn set_not_preparable(&mut self, sql: &Sql) {
+        self.states[sql.statement] = StatementState::NotPreparable;
     }
 
     /// Appends a command. Returns whether its rows will have the binary format.
     #[inline]
     pub fn command(&mut self, sql: &Sql, variables: &Variables, out: &mut Vec<u8>) -> bool {
-        match &mut self.standing[sql.statement] {
-            Standing::Prepared { statement, kinds } => {
+        match &mut self.states[sql.statement] {
+            StatementState::Prepared { statement, kinds } => {
                 frontend::execute(out, *statement, |out| parameters(&sql.parameters, variables, kinds, out));
                 true
             }
-            Standing::New | Standing::Plain | Standing::Unfit(_) => {
+            StatementState::New | StatementState::NotPreparable | StatementState::WrongParameters(_) => {
                 frontend::query_with(out, |out| variables.write_sql(&sql.pieces, out));
                 false
             }
@@ -188,7 +188,7 @@ mod tests {
         let (_, sql) = program.sqls().next().unwrap();
         variables.set(program.symbols.get("a").unwrap(), Value::Integer(1));
         let mut requests = Requests::new(Protocol::Prepared, &statements);
-        assert!(requests.is_to_be_prepared(sql));
+        assert!(requests.must_prepare(sql));
         requests.prepared(sql, 7);
         let mut sent = |variables: &Variables| {
             let mut out = Vec::new();

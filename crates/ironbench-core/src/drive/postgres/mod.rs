@@ -18,7 +18,7 @@ use super::reconnector::Lifetime;
 use super::script::{Action, SCRIPT_ERROR, ScriptClient};
 use super::transaction::{Ending, Step, Transaction};
 use crate::measure::{Tally, clock};
-use crate::wire::postgres::protocol::backend::Standing;
+use crate::wire::postgres::protocol::backend::TransactionStatus;
 use crate::wire::postgres::protocol::frontend;
 use crate::wire::transport::Mailbox;
 use reply::Reply;
@@ -26,7 +26,7 @@ use request::Requests;
 
 /// The request to which the awaited replies belong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Doing {
+enum Pending {
     Script,
     /// A ROLLBACK was sent after a failure. If `repeat`, the transaction is then retried. Otherwise it has failed.
     RollBack {
@@ -38,11 +38,11 @@ pub struct PostgresScript<'p> {
     script: ScriptClient<'p>,
     requests: Requests<'p>,
     reply: Reply<'p>,
-    doing: Doing,
+    pending: Pending,
     /// Whether a pipeline is open. If so, commands accumulate in the outbox until the pipeline ends.
     pipeline: bool,
     /// The commands accumulated in the pipeline, as indexes in the script.
-    gathered: Vec<usize>,
+    pipelined_commands: Vec<usize>,
     /// Whether each statement is timed.
     timed: bool,
     sent: u64,
@@ -62,9 +62,9 @@ impl<'p> PostgresScript<'p> {
             reply: Reply::new(),
             script,
             requests: Requests::new(protocol, statements),
-            doing: Doing::Script,
+            pending: Pending::Script,
             pipeline: false,
-            gathered: Vec::new(),
+            pipelined_commands: Vec::new(),
             timed,
             sent: 0,
             lifetime: Lifetime::new(reconnect),
@@ -73,13 +73,13 @@ impl<'p> PostgresScript<'p> {
 
     /// Runs the script up to the next message, sleep or end.
     #[inline]
-    fn go_on(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
+    fn continue_script(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         loop {
             match self.script.advance() {
                 Action::Sql(sql) => {
                     self.requests.command(sql, &self.script.variables, &mut mailbox.outbox);
                     if self.pipeline {
-                        self.gathered.push(self.script.command_index());
+                        self.pipelined_commands.push(self.script.command_index());
                         continue;
                     }
                     self.requests.end_command(&mut mailbox.outbox);
@@ -93,7 +93,7 @@ impl<'p> PostgresScript<'p> {
                 Action::EndPipeline => {
                     self.sync(mailbox);
                     self.pipeline = false;
-                    self.reply.expect_commands(self.gathered.len());
+                    self.reply.expect_commands(self.pipelined_commands.len());
                     return self.send();
                 }
                 Action::Fault(cause) => return self.fault(&cause, mailbox, tally),
@@ -113,7 +113,7 @@ impl<'p> PostgresScript<'p> {
     #[cold]
     fn time(&self, tally: &mut Tally) {
         let command = self.script.command(self.script.command_index());
-        tally.lap(command, clock::now() - self.sent, self.reply.has_error());
+        tally.record_reply_time(command, clock::now() - self.sent, self.reply.has_error());
     }
 
     fn sync(&mut self, mailbox: &mut Mailbox) {
@@ -124,7 +124,7 @@ impl<'p> PostgresScript<'p> {
 
     #[inline]
     fn end_of_script(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        if self.reply.standing != Standing::Idle || self.pipeline {
+        if self.reply.status != TransactionStatus::Idle || self.pipeline {
             return self.fault("the script ends inside a transaction block or pipeline", mailbox, tally);
         }
         self.end(true, tally)
@@ -145,7 +145,7 @@ impl<'p> PostgresScript<'p> {
         if self.pipeline {
             // The commands accumulated in the pipeline were never sent, so they are dropped.
             self.pipeline = false;
-            self.gathered.clear();
+            self.pipelined_commands.clear();
             mailbox.outbox.clear();
             self.requests.forget_unsent();
             self.reply.forget_expected();
@@ -158,8 +158,8 @@ impl<'p> PostgresScript<'p> {
     fn failed(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         let (error, completed) = self.reply.take_error().expect("called when there is one");
         // In a pipeline, the failed command is the first one that was not completed.
-        let at = self.gathered.get(completed).copied().unwrap_or(self.script.command_index());
-        self.gathered.clear();
+        let at = self.pipelined_commands.get(completed).copied().unwrap_or(self.script.command_index());
+        self.pipelined_commands.clear();
         let hint = if error.hint.is_empty() { String::new() } else { format!("; hint: {}", error.hint) };
         let class = error.sqlstate.as_str();
         let retryable = matches!(class, "40001" | "40P01") || self.script.retries_after(class);
@@ -175,44 +175,44 @@ impl<'p> PostgresScript<'p> {
     }
 
     fn roll_back(&mut self, repeat: bool, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        if self.reply.standing != Standing::Idle {
+        if self.reply.status != TransactionStatus::Idle {
             mailbox.outbox.clear();
             frontend::query(&mut mailbox.outbox, "ROLLBACK");
-            self.doing = Doing::RollBack { repeat };
+            self.pending = Pending::RollBack { repeat };
             self.requests.group_sent();
             self.reply.expect_group();
             self.reply.expect_commands(1);
             return Step::Send;
         }
-        self.doing = Doing::Script;
+        self.pending = Pending::Script;
         if repeat { self.restart(mailbox, tally) } else { self.end(false, tally) }
     }
 
     fn restart(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
-        self.go_on(mailbox, tally)
+        self.continue_script(mailbox, tally)
     }
 
     /// Continues after everything sent has been answered.
     #[inline]
     fn answered(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
-        if self.doing == Doing::Script {
+        if self.pending == Pending::Script {
             if self.timed {
                 self.time(tally);
             }
             if self.reply.has_error() {
                 return self.failed(mailbox, tally);
             }
-            if let Some(cause) = self.reply.gather_fault() {
+            if let Some(cause) = self.reply.result_fault() {
                 return self.fault(&cause, mailbox, tally);
             }
-            self.gathered.clear();
-            return self.go_on(mailbox, tally);
+            self.pipelined_commands.clear();
+            return self.continue_script(mailbox, tally);
         }
-        let Doing::RollBack { repeat } = self.doing else { unreachable!("the other case was handled above") };
-        self.doing = Doing::Script;
-        if self.reply.take_error().is_some() || self.reply.standing != Standing::Idle {
+        let Pending::RollBack { repeat } = self.pending else { unreachable!("the other case was handled above") };
+        self.pending = Pending::Script;
+        if self.reply.take_error().is_some() || self.reply.status != TransactionStatus::Idle {
             return Step::Broken("the server refused to roll back".to_owned());
         }
         if repeat { self.restart(mailbox, tally) } else { self.end(false, tally) }
@@ -224,11 +224,11 @@ impl Transaction for PostgresScript<'_> {
     fn begin(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
         mailbox.outbox.clear();
         self.script.begin();
-        self.go_on(mailbox, tally)
+        self.continue_script(mailbox, tally)
     }
 
     fn resume(&mut self, mailbox: &mut Mailbox, tally: &mut Tally) -> Step {
-        self.go_on(mailbox, tally)
+        self.continue_script(mailbox, tally)
     }
 
     #[inline]
@@ -262,8 +262,8 @@ impl Transaction for PostgresScript<'_> {
     }
 
     fn abandon(&mut self, inside: bool, cause: &str, tally: &mut Tally) -> Option<Ending> {
-        (self.doing, self.pipeline) = (Doing::Script, false);
-        self.gathered.clear();
+        (self.pending, self.pipeline) = (Pending::Script, false);
+        self.pipelined_commands.clear();
         self.script.abandon(inside, cause, tally)
     }
 

@@ -3,11 +3,11 @@
 use super::request::Requests;
 use crate::measure::Tally;
 use crate::wire::postgres::protocol::backend::{
-    ServerError, Standing, column_names, data_row, ready_for_query, server_error, tag,
+    ServerError, TransactionStatus, column_names, data_row, ready_for_query, server_error, tag,
 };
-use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Message, Rows, is_unasked_allowed};
+use crate::wire::postgres::protocol::{Commits, Framer, Malformed, Message, Rows, is_unexpected_allowed};
 use crate::wire::transport::Mailbox;
-use pgbench_script::{Gather, Slot, Sql, Variables};
+use pgbench_script::{ResultUse, Slot, Sql, Variables};
 
 /// A reason why a reply cannot be completed.
 #[derive(Debug)]
@@ -27,18 +27,18 @@ impl From<Malformed> for Trouble {
 pub struct Reply<'p> {
     framer: Framer,
     /// Transaction status reported by the last ReadyForQuery.
-    pub standing: Standing,
+    pub status: TransactionStatus,
     /// Number of ReadyForQuery messages still expected.
     awaited: u32,
     /// Number of commands that complete before the last ReadyForQuery if no command fails.
     commands: usize,
     /// The command whose rows are stored in variables.
-    gathers: Option<&'p Sql>,
+    storing_command: Option<&'p Sql>,
     columns: Vec<Option<Slot>>,
     /// Whether rows are stored in variables only later. With combined queries, `\gset` uses only the row of the last
     /// query. A row is therefore kept until the next query or the end of the command.
-    holds: bool,
-    held: Vec<u8>,
+    defers_rows: bool,
+    deferred_row: Vec<u8>,
     /// Number of rows of the statement that is being answered.
     rows: u64,
     last_rows: u64,
@@ -53,13 +53,13 @@ impl<'p> Reply<'p> {
     pub fn new() -> Self {
         Self {
             framer: Framer::new(),
-            standing: Standing::Idle,
+            status: TransactionStatus::Idle,
             awaited: 0,
             commands: 0,
-            gathers: None,
+            storing_command: None,
             columns: Vec::new(),
-            holds: false,
-            held: Vec::new(),
+            defers_rows: false,
+            deferred_row: Vec::new(),
             rows: 0,
             last_rows: 0,
             error: None,
@@ -72,10 +72,10 @@ impl<'p> Reply<'p> {
     /// Prepares for the replies to `sql`, which was sent as a separate group of messages.
     #[inline]
     pub fn expect(&mut self, sql: &'p Sql) {
-        (self.gathers, self.holds) = match sql.gather {
-            Gather::Discard => (None, false),
-            Gather::Gset { .. } => (Some(sql), sql.combined),
-            Gather::Aset { .. } => (Some(sql), false),
+        (self.storing_command, self.defers_rows) = match sql.result_use {
+            ResultUse::Discard => (None, false),
+            ResultUse::Gset { .. } => (Some(sql), sql.combined),
+            ResultUse::Aset { .. } => (Some(sql), false),
         };
         // The next result starts with its own RowDescription.
         self.columns.clear();
@@ -85,7 +85,7 @@ impl<'p> Reply<'p> {
 
     /// Prepares for the replies to a group of messages whose rows are discarded.
     pub fn expect_group(&mut self) {
-        (self.gathers, self.holds) = (None, false);
+        (self.storing_command, self.defers_rows) = (None, false);
         self.awaited += 1;
     }
 
@@ -130,10 +130,10 @@ impl<'p> Reply<'p> {
 
     /// Returns the error if `\gset` did not get exactly one row.
     #[inline]
-    pub fn gather_fault(&mut self) -> Option<String> {
-        let sql = self.gathers.take()?;
-        match sql.gather {
-            Gather::Gset { .. } if self.last_rows != 1 => {
+    pub fn result_fault(&mut self) -> Option<String> {
+        let sql = self.storing_command.take()?;
+        match sql.result_use {
+            ResultUse::Gset { .. } if self.last_rows != 1 => {
                 Some(format!("\\gset needs one row, but the server returned {}", self.last_rows))
             }
             _ => None,
@@ -150,23 +150,23 @@ impl<'p> Reply<'p> {
         tally: &mut Tally,
     ) -> Result<bool, Trouble> {
         let received = mailbox.inbox.bytes();
-        if self.awaited == 0 && !is_unasked_allowed(received) {
-            return Err(Malformed::Unasked.into());
+        if self.awaited == 0 && !is_unexpected_allowed(received) {
+            return Err(Malformed::Unexpected.into());
         }
         let mut input = received;
-        let rows = if self.gathers.is_some() { Rows::Keep } else { Rows::Skip };
+        let rows = if self.storing_command.is_some() { Rows::Keep } else { Rows::Skip };
         let mut outcome = Ok(false);
         while let Some(message) = self.framer.next(&mut input, rows)? {
             if message.tag == tag::READY_FOR_QUERY {
                 self.ready(message.body, requests, tally)?;
                 if self.awaited == 0 {
-                    if !is_unasked_allowed(input) {
-                        return Err(Malformed::Unasked.into());
+                    if !is_unexpected_allowed(input) {
+                        return Err(Malformed::Unexpected.into());
                     }
                     if self.error.is_none() && self.completed < self.commands {
-                        return Err(Malformed::Nonsense.into());
+                        return Err(Malformed::Invalid.into());
                     }
-                    if self.holds {
+                    if self.defers_rows {
                         self.release(variables)?;
                     }
                     self.completed = 0;
@@ -187,11 +187,11 @@ impl<'p> Reply<'p> {
 
     #[inline]
     fn ready(&mut self, body: &[u8], requests: &mut Requests, tally: &mut Tally) -> Result<(), Malformed> {
-        self.standing = ready_for_query(body)?;
-        if self.commits.contradict(self.standing) {
-            return Err(Malformed::Nonsense);
+        self.status = ready_for_query(body)?;
+        if self.commits.contradict(self.status) {
+            return Err(Malformed::Invalid);
         }
-        tally.commits += self.commits.ready(self.standing);
+        tally.commits += self.commits.ready(self.status);
         requests.group_answered();
         self.awaited = self.awaited.saturating_sub(1);
         Ok(())
@@ -209,7 +209,7 @@ impl<'p> Reply<'p> {
             tag::COMMAND_COMPLETE => self.complete(message.body, tally),
             tag::BIND_COMPLETE => {}
             tag::DATA_ROW => self.row(message.body, variables)?,
-            tag::ROW_DESCRIPTION if self.gathers.is_some() => self.describe(message.body, requests)?,
+            tag::ROW_DESCRIPTION if self.storing_command.is_some() => self.describe(message.body, requests)?,
             tag::PARSE_COMPLETE => requests.parsed(),
             tag::ERROR_RESPONSE => self.fail(message.body),
             tag::NOTICE_RESPONSE => self.listen(&server_error(message.body)),
@@ -218,7 +218,7 @@ impl<'p> Reply<'p> {
                 self.completed += 1;
             }
             tag::AUTHENTICATION | tag::BACKEND_KEY_DATA | tag::NEGOTIATE_PROTOCOL_VERSION => {
-                return Err(Malformed::Nonsense);
+                return Err(Malformed::Invalid);
             }
             _ => {}
         }
@@ -244,7 +244,9 @@ impl<'p> Reply<'p> {
     }
 
     fn describe(&mut self, body: &[u8], requests: &Requests) -> Result<(), Malformed> {
-        let Some(Gather::Gset { prefix } | Gather::Aset { prefix }) = self.gathers.map(|sql| &sql.gather) else {
+        let Some(ResultUse::Gset { prefix } | ResultUse::Aset { prefix }) =
+            self.storing_command.map(|sql| &sql.result_use)
+        else {
             return Ok(());
         };
         let slot = |name: String| requests.slot(&format!("{prefix}{name}"));
@@ -254,9 +256,9 @@ impl<'p> Reply<'p> {
 
     fn row(&mut self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
         self.rows += 1;
-        if self.holds {
-            self.held.clear();
-            self.held.extend_from_slice(body);
+        if self.defers_rows {
+            self.deferred_row.clear();
+            self.deferred_row.extend_from_slice(body);
             return Ok(());
         }
         self.store(body, variables)
@@ -265,7 +267,7 @@ impl<'p> Reply<'p> {
     /// Stores the kept row in variables. Called when the whole command has been answered.
     #[cold]
     fn release(&self, variables: &mut Variables) -> Result<(), Malformed> {
-        if self.error.is_none() && self.last_rows == 1 { self.store(&self.held, variables) } else { Ok(()) }
+        if self.error.is_none() && self.last_rows == 1 { self.store(&self.deferred_row, variables) } else { Ok(()) }
     }
 
     /// Stores a row in variables. NULL becomes the empty string, as in pgbench.
@@ -273,7 +275,7 @@ impl<'p> Reply<'p> {
     fn store(&self, body: &[u8], variables: &mut Variables) -> Result<(), Malformed> {
         let fields = data_row(body)?;
         if fields.announced() != self.columns.len() {
-            return Err(Malformed::Nonsense);
+            return Err(Malformed::Invalid);
         }
         for (slot, field) in self.columns.iter().zip(fields) {
             let field = field?.unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::drive::kind::Kind;
 use crate::drive::null::NullScript;
 use crate::drive::plan::{Arrivals, OnError, Plan, Schedule, Stop};
 use crate::drive::script::{CONNECTION_LOST, Clients};
-use crate::drive::turns::Turned;
+use crate::drive::turns::TurnTotals;
 use crate::drive::{Control, Outcome, compile, work};
 use crate::measure::clock::MILLISECOND;
 use crate::wire::transport::null::Null;
@@ -45,8 +45,8 @@ impl Transport for Breaking {
         }
     }
 
-    fn ship(&mut self, client: usize) {
-        self.null.ship(client);
+    fn send_without_reply(&mut self, client: usize) {
+        self.null.send_without_reply(client);
     }
 
     fn receive(&mut self, client: usize) {
@@ -129,7 +129,7 @@ fn turns_continue_when_a_thread_has_lost_all_of_its_clients_and_count_the_time_t
     let control = Control::new();
     control.turns.ask();
     let left = HashMap::from([(1, 0)]);
-    let mut turned = Vec::<Turned>::new();
+    let mut turned = Vec::<TurnTotals>::new();
     let summary = std::thread::scope(|scope| {
         let driven = scope.spawn(|| run(&plan, MILLISECOND, &left, &control).summary);
         let until = Instant::now() + Duration::from_secs(20);

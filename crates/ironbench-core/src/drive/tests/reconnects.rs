@@ -143,11 +143,11 @@ fn a_statement_whose_parameters_do_not_fit_is_prepared_once_in_a_session_and_clo
         let (mut prepared, mut closed) = (0, 0);
         for _ in 0..3 {
             let mut step = client.begin(&mut mailbox, &mut tally);
-            while let Step::Send | Step::Ship = step {
+            while let Step::Send | Step::SendWithoutReply = step {
                 prepared += usize::from(mailbox.outbox[4] == PREPARE);
                 closed += usize::from(mailbox.outbox == CLOSE_1);
-                if step == Step::Ship {
-                    step = client.shipped(&mut mailbox, &mut tally);
+                if step == Step::SendWithoutReply {
+                    step = client.message_sent(&mut mailbox, &mut tally);
                     continue;
                 }
                 // Statement 1 has no parameters; every other command succeeds.

@@ -219,12 +219,12 @@ impl<'a> Scram<'a> {
     /// Returns the client's last message. Also returns the signature with which the server must prove that it knows the
     /// password.
     fn answer(&self, challenge: &[u8]) -> std::result::Result<(String, Vec<u8>), Fault> {
-        let challenge = std::str::from_utf8(challenge).map_err(|_| Malformed::Nonsense)?;
+        let challenge = std::str::from_utf8(challenge).map_err(|_| Malformed::Invalid)?;
         let field = |name: &str| challenge.split(',').find_map(|field| field.strip_prefix(name));
-        let nonce = field("r=").filter(|nonce| nonce.starts_with(self.nonce)).ok_or(Malformed::Nonsense)?;
-        let salt = field("s=").and_then(|text| BASE64.decode(text).ok()).ok_or(Malformed::Nonsense)?;
+        let nonce = field("r=").filter(|nonce| nonce.starts_with(self.nonce)).ok_or(Malformed::Invalid)?;
+        let salt = field("s=").and_then(|text| BASE64.decode(text).ok()).ok_or(Malformed::Invalid)?;
         let rounds = field("i=").and_then(|text| text.parse().ok()).filter(|rounds| *rounds <= MAX_ROUNDS);
-        let rounds = rounds.and_then(NonZeroU32::new).ok_or(Malformed::Nonsense)?;
+        let rounds = rounds.and_then(NonZeroU32::new).ok_or(Malformed::Invalid)?;
         let mut salted = [0; digest::SHA256_OUTPUT_LEN];
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, rounds, &salt, self.password, &mut salted);
         let sign = |key: &[u8], text: &[u8]| hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text);

@@ -13,11 +13,11 @@ pub mod tag {
 /// Maximum length of an accepted message. Memory is allocated only as bytes arrive.
 pub const MAX_MESSAGE: usize = 1 << 26;
 
-/// A reason why a message is not accepted.
+/// Why a message is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent data that is not an LDAP message")]
-    Nonsense,
+    Invalid,
     #[error("the server announced a message of more than {MAX_MESSAGE} bytes")]
     TooLong,
 }
@@ -65,8 +65,8 @@ pub fn octets(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
 pub fn integer(out: &mut Vec<u8>, tag: u8, value: i32) {
     let bytes = value.to_be_bytes();
     let sign = (value >> 31) as u8;
-    let useless = |pair: &[u8]| pair[0] == sign && (pair[1] ^ sign) & 0x80 == 0;
-    let skip = bytes.windows(2).take_while(|pair| useless(pair)).count();
+    let redundant = |pair: &[u8]| pair[0] == sign && (pair[1] ^ sign) & 0x80 == 0;
+    let skip = bytes.windows(2).take_while(|pair| redundant(pair)).count();
     out.push(tag);
     out.push((4 - skip) as u8);
     out.extend_from_slice(&bytes[skip..]);
@@ -76,10 +76,10 @@ pub fn boolean(out: &mut Vec<u8>, value: bool) {
     out.extend_from_slice(&[tag::BOOLEAN, 1, if value { 0xff } else { 0 }]);
 }
 
-/// Returns the position and the length of the content of the first element in `bytes`. Returns None if more bytes must
+/// Returns the offset and the length of the content of the first element in `bytes`. Returns None if more bytes must
 /// arrive.
 #[inline]
-pub fn head(bytes: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
+pub fn header(bytes: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
     let Some(&first) = bytes.get(1) else { return Ok(None) };
     if first < 0x80 {
         return Ok(Some((2, usize::from(first))));
@@ -87,7 +87,7 @@ pub fn head(bytes: &[u8]) -> Result<Option<(usize, usize)>, Malformed> {
     let count = usize::from(first & 0x7f);
     // 0x80 would be an indefinite length, which LDAP forbids.
     if count == 0 {
-        return Err(Malformed::Nonsense);
+        return Err(Malformed::Invalid);
     }
     if count > 8 {
         return Err(Malformed::TooLong);
@@ -114,11 +114,11 @@ impl<'a> Reader<'a> {
         self.0.first().copied()
     }
 
-    /// Reads the next element, whatever its tag.
+    /// Reads the next element, with any tag.
     #[inline]
     pub fn element(&mut self) -> Result<(u8, &'a [u8]), Malformed> {
-        let (start, length) = head(self.0)?.ok_or(Malformed::Nonsense)?;
-        let body = self.0.get(start..start + length).ok_or(Malformed::Nonsense)?;
+        let (start, length) = header(self.0)?.ok_or(Malformed::Invalid)?;
+        let body = self.0.get(start..start + length).ok_or(Malformed::Invalid)?;
         let tag = self.0[0];
         self.0 = &self.0[start + length..];
         Ok((tag, body))
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     pub fn expect(&mut self, tag: u8) -> Result<&'a [u8], Malformed> {
         match self.element()? {
             (found, body) if found == tag => Ok(body),
-            _ => Err(Malformed::Nonsense),
+            _ => Err(Malformed::Invalid),
         }
     }
 
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
     pub fn number(&mut self, tag: u8) -> Result<i32, Malformed> {
         let body = self.expect(tag)?;
         if body.is_empty() || body.len() > 4 {
-            return Err(Malformed::Nonsense);
+            return Err(Malformed::Invalid);
         }
         let sign = if body[0] & 0x80 == 0 { 0 } else { -1 };
         Ok(body.iter().fold(sign, |sum, &byte| sum << 8 | i32::from(byte)))
@@ -151,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_element_comes_back_as_it_was_written(inner in prop::collection::vec(any::<u8>(), 0..70_000), number: i32) {
+        fn a_written_element_is_read_unchanged(inner in prop::collection::vec(any::<u8>(), 0..70_000), number: i32) {
             let mut out = b"before".to_vec();
             nested(&mut out, tag::SEQUENCE, |out| {
                 integer(out, tag::INTEGER, number);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_take_as_few_bytes_as_they_need() {
+    fn integers_have_the_shortest_encoding() {
         let written = |value| {
             let mut out = Vec::new();
             integer(&mut out, tag::INTEGER, value);
@@ -188,9 +188,9 @@ mod tests {
     }
 
     #[test]
-    fn an_announced_length_beyond_the_most_is_refused_before_it_arrives() {
-        assert_eq!(head(&[0x30, 0x84, 0x7f, 0xff, 0xff, 0xff]), Err(Malformed::TooLong));
-        assert_eq!(head(&[0x30, 0x80]), Err(Malformed::Nonsense));
-        assert_eq!(head(&[0x30, 0x82, 1]), Ok(None));
+    fn a_length_above_the_maximum_is_refused_when_the_header_arrives() {
+        assert_eq!(header(&[0x30, 0x84, 0x7f, 0xff, 0xff, 0xff]), Err(Malformed::TooLong));
+        assert_eq!(header(&[0x30, 0x80]), Err(Malformed::Invalid));
+        assert_eq!(header(&[0x30, 0x82, 1]), Ok(None));
     }
 }

@@ -13,7 +13,7 @@ use crate::wire::{
     channel::Channel,
     connector::{self, Attempt},
     fault,
-    protocol::{Codes, Names, ServerProtocol, Target, TlsAnswer},
+    protocol::{ErrorCodes, ProtocolNames, ServerProtocol, Target, TlsAnswer},
     security::Security,
     tls::{SettingNames, TlsSettings},
 };
@@ -33,7 +33,7 @@ impl From<Malformed> for Fault {
 }
 
 impl ServerProtocol for Ldap {
-    const NAMES: Names = Names {
+    const NAMES: ProtocolNames = ProtocolNames {
         server: "directory server",
         products: "a directory server",
         place: "host and port, or the path of its socket",
@@ -67,13 +67,13 @@ impl ServerProtocol for Ldap {
 
     fn wait_for_answer(connector: &Connector, attempt: &Attempt) -> std::result::Result<(), Fault> {
         if connector.settings.ldaps {
-            return Self::enter(connector, attempt).map(drop);
+            return Self::connect(connector, attempt).map(drop);
         }
         connector.reach(attempt)?.ask_for_tls().map(drop)
     }
 
     /// Returns the next message. Returns an error for a notice of disconnection.
-    fn cut<'a>(_: &mut i32, input: &mut &'a [u8]) -> std::result::Result<Option<Message<'a>>, Fault> {
+    fn next_message<'a>(_: &mut i32, input: &mut &'a [u8]) -> std::result::Result<Option<Message<'a>>, Fault> {
         match message::next(input)? {
             Some(message) if message.id == 0 => Err(Fault::Server(Box::new(done(message.body)?))),
             found => Ok(found),
@@ -115,8 +115,8 @@ impl ServerProtocol for Ldap {
         match *key {}
     }
 
-    fn codes(error: &Done) -> Codes<'_> {
-        Codes { sqlstate: "", number: u16::try_from(error.code).unwrap_or(0) }
+    fn codes(error: &Done) -> ErrorCodes<'_> {
+        ErrorCodes { sqlstate: "", number: u16::try_from(error.code).unwrap_or(0) }
     }
 
     fn admission(error: &Done) -> (Kind, &str) {
@@ -152,7 +152,7 @@ impl Channel<Ldap> {
         let id = self.counter;
         let message = self.next()?;
         if message.id != id || message.tag != answer {
-            return Err(Malformed::Nonsense.into());
+            return Err(Malformed::Invalid.into());
         }
         Ok(message.body.to_vec())
     }
@@ -166,7 +166,7 @@ impl Channel<Ldap> {
         let body = self.ask(op::EXTENDED_ANSWER)?;
         // Bytes that arrived before TLS started may be forged, so they must not be read as an answer under TLS.
         if !self.unread().is_empty() {
-            return Err(Malformed::Nonsense.into());
+            return Err(Malformed::Invalid.into());
         }
         Ok(done(&body)?)
     }

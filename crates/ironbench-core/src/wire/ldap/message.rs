@@ -52,9 +52,9 @@ pub fn next<'a>(input: &mut &'a [u8]) -> Result<Option<Message<'a>>, Malformed> 
     match input.first() {
         None => return Ok(None),
         Some(&tag::SEQUENCE) => {}
-        Some(_) => return Err(Malformed::Nonsense),
+        Some(_) => return Err(Malformed::Invalid),
     }
-    let Some((start, length)) = ber::head(input)? else { return Ok(None) };
+    let Some((start, length)) = ber::header(input)? else { return Ok(None) };
     let Some(body) = input.get(start..start + length) else { return Ok(None) };
     let mut reader = Reader(body);
     let id = reader.number(tag::INTEGER)?;

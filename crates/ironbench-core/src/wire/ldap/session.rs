@@ -13,7 +13,7 @@ use super::{
 };
 use crate::wire::{
     display::shortened,
-    protocol::{Codes, ServerProtocol},
+    protocol::{ErrorCodes, ServerProtocol},
     rows::{Pushed, Rows, too_much},
     session::{Outcome, Session, SessionProtocol},
 };
@@ -133,8 +133,8 @@ impl SessionProtocol for Ldap {
     }
 
     /// Returns no codes. An error with a number would mean that the session stays usable.
-    fn codes_when_ended(_: &Done) -> Codes<'_> {
-        Codes { sqlstate: "", number: 0 }
+    fn codes_when_ended(_: &Done) -> ErrorCodes<'_> {
+        ErrorCodes { sqlstate: "", number: 0 }
     }
 
     fn terminate(output: &mut Vec<u8>) {
@@ -152,7 +152,7 @@ impl Session<Ldap> {
         let id = self.channel.counter;
         let message = self.channel.next()?;
         if message.id != id {
-            return Err(Malformed::Nonsense.into());
+            return Err(Malformed::Invalid.into());
         }
         match message.tag {
             op::ENTRY => {
@@ -176,7 +176,7 @@ impl Session<Ldap> {
             }
             op::REFERENCE | op::INTERMEDIATE => Ok(None),
             tag if tag == operation.verb.answer() => Ok(Some(message::done(message.body)?)),
-            _ => Err(Malformed::Nonsense.into()),
+            _ => Err(Malformed::Invalid.into()),
         }
     }
 
@@ -191,7 +191,7 @@ impl Session<Ldap> {
     fn next_done(&mut self, under_way: &mut VecDeque<Pending>) -> std::result::Result<(Pending, Done), Fault> {
         let message = self.channel.next()?;
         let place = under_way.iter().position(|one| one.id == message.id && message.tag == one.verb.answer());
-        let pending = place.and_then(|place| under_way.remove(place)).ok_or(Malformed::Nonsense)?;
+        let pending = place.and_then(|place| under_way.remove(place)).ok_or(Malformed::Invalid)?;
         Ok((pending, message::done(message.body)?))
     }
 }

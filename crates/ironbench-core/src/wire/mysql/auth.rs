@@ -40,7 +40,7 @@ impl Method {
     /// The nonce is shorter than the method requires. The proof could then be looked up in precomputed tables.
     pub fn proof(self, password: &[u8], nonce: &[u8]) -> Result<Vec<u8>, Malformed> {
         let length = if self == Self::Ed25519 { 32 } else { 20 };
-        let nonce = nonce.get(..length).ok_or(Malformed::Nonsense)?;
+        let nonce = nonce.get(..length).ok_or(Malformed::Invalid)?;
         Ok(match self {
             Self::CachingSha2 if password.is_empty() => vec![0],
             Self::Native if password.is_empty() => Vec::new(),
@@ -74,7 +74,7 @@ pub(super) fn authenticate(
                 let name = rest.text()?;
                 methods += 1;
                 if methods > MAX_METHODS {
-                    return Err(Malformed::Nonsense.into());
+                    return Err(Malformed::Invalid.into());
                 }
                 method = Method::of(name).ok_or_else(|| unsupported(&said(name)))?;
                 let proof = method.proof(password, rest.0)?;
@@ -86,9 +86,9 @@ pub(super) fn authenticate(
                     security.may_carry_password(least, WAY_OUT)?;
                     channel.answer(&[password, b"\0"].concat())?;
                 }
-                _ => return Err(Malformed::Nonsense.into()),
+                _ => return Err(Malformed::Invalid.into()),
             },
-            _ => return Err(Malformed::Nonsense.into()),
+            _ => return Err(Malformed::Invalid.into()),
         }
     }
 }

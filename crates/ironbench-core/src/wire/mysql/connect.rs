@@ -9,7 +9,7 @@ use super::{
         backend::{Done, Greeting, ServerError, head, server_error},
         capability as can,
         frontend::{self, HandshakeResponse},
-        is_unasked_allowed,
+        is_unexpected_allowed,
     },
 };
 use crate::wire::{
@@ -19,7 +19,7 @@ use crate::wire::{
     connector::{self, Attempt},
     fault,
     pipe::Pipe,
-    protocol::{Codes, Names, ServerProtocol, Target, TlsAnswer},
+    protocol::{ErrorCodes, ProtocolNames, ServerProtocol, Target, TlsAnswer},
     security::Security,
     tls::{SettingNames, TlsSettings},
 };
@@ -72,7 +72,7 @@ impl MysqlState {
 impl ServerProtocol for Mysql {
     /// The names cover both products, because the client knows only after the greeting whether the server is MySQL or
     /// MariaDB.
-    const NAMES: Names = Names {
+    const NAMES: ProtocolNames = ProtocolNames {
         server: "MySQL server",
         products: "MySQL or MariaDB",
         place: "host and port, or the path of its socket",
@@ -109,11 +109,11 @@ impl ServerProtocol for Mysql {
         Target { address, tls, relay: settings.relay.as_ref(), timeout_s: settings.connect_timeout_s }
     }
 
-    fn enter(connector: &Connector, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
+    fn connect(connector: &Connector, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
         connector.or_without_tls(attempt, connector.start(attempt, connector.tls()))
     }
 
-    fn cut<'a>(sequence: &mut u8, input: &mut &'a [u8]) -> std::result::Result<Option<&'a [u8]>, Fault> {
+    fn next_message<'a>(sequence: &mut u8, input: &mut &'a [u8]) -> std::result::Result<Option<&'a [u8]>, Fault> {
         let packet = Framer::new().next(input, Rows::Keep)?;
         Ok(packet.map(|packet| {
             *sequence = packet.sequence.wrapping_add(1);
@@ -146,7 +146,7 @@ impl ServerProtocol for Mysql {
         }
         // Plain text that was injected after the greeting must not be taken for a packet received over TLS.
         if !channel.unread().is_empty() {
-            return Err(Malformed::Nonsense.into());
+            return Err(Malformed::Invalid.into());
         }
         let sequence = channel.counter;
         let capabilities = capabilities(&connector.settings, greeting) | can::SSL;
@@ -184,8 +184,8 @@ impl ServerProtocol for Mysql {
             channel.flush()?;
             settled(channel)?;
         }
-        if !is_unasked_allowed(channel.unread()) {
-            return Err(Malformed::Unasked.into());
+        if !is_unexpected_allowed(channel.unread()) {
+            return Err(Malformed::Unexpected.into());
         }
         Ok(MysqlState { version: greeting.version, capabilities, connection_id: greeting.connection_id })
     }
@@ -196,7 +196,7 @@ impl ServerProtocol for Mysql {
 
     /// Waits until the server has executed KILL QUERY.
     fn cancel(connector: &Connector, attempt: &Attempt, id: &u32) -> std::result::Result<(), Fault> {
-        let connected = Self::enter(connector, attempt)?;
+        let connected = Self::connect(connector, attempt)?;
         let mut channel = Channel::new(Pipe::resume(connected.stream, connected.unread));
         channel.deadline = Some(attempt.deadline);
         frontend::query(&mut channel.output, &format!("KILL QUERY {id}"));
@@ -206,8 +206,8 @@ impl ServerProtocol for Mysql {
         Ok(channel.flush()?)
     }
 
-    fn codes(error: &ServerError) -> Codes<'_> {
-        Codes { sqlstate: &error.sqlstate, number: error.number }
+    fn codes(error: &ServerError) -> ErrorCodes<'_> {
+        ErrorCodes { sqlstate: &error.sqlstate, number: error.number }
     }
 
     /// Sources of the error numbers: MySQL 8.4 Error Message Reference; MariaDB, "Error Codes".

@@ -55,7 +55,7 @@ impl<'a> CopyIn<'a> {
             let (now, later) = data.split_at(room);
             self.frame.extend_from_slice(now);
             data = later;
-            self.ship()?;
+            self.send_without_reply()?;
         }
         Ok(())
     }
@@ -67,7 +67,7 @@ impl<'a> CopyIn<'a> {
     /// that do not fit, or skipped rows that it cannot store. Loaded rows stay unless a surrounding transaction is
     /// rolled back.
     pub fn finish(mut self) -> Result<u64> {
-        self.ship()?;
+        self.send_without_reply()?;
         self.open = false;
         let outcome = match self.session.channel.answer(b"") {
             Ok(()) => Mysql::collect(self.session, &self.sql, &(), Outcome::default())?,
@@ -87,7 +87,7 @@ impl<'a> CopyIn<'a> {
         Error::failure(subject(&self.sql), cause).hint("rows may be missing or changed: do not use the loaded data")
     }
 
-    fn ship(&mut self) -> Result<()> {
+    fn send_without_reply(&mut self) -> Result<()> {
         if !self.open {
             return Err(Error::failure("copy_in", "the load has ended"));
         }
@@ -109,7 +109,7 @@ impl<'a> CopyIn<'a> {
         self.open = false;
         match self.session.answer(&mut Outcome::default()) {
             Err(said @ Fault::Server(_)) => self.session.lose(said, &self.sql),
-            Ok(_) => self.session.lose(Malformed::Nonsense.into(), &self.sql),
+            Ok(_) => self.session.lose(Malformed::Invalid.into(), &self.sql),
             Err(_) => self.session.lose(fault, &self.sql),
         }
     }

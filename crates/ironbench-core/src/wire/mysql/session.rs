@@ -33,10 +33,10 @@ impl SessionProtocol for Mysql {
         if session.channel.unread().is_empty() {
             return Ok(());
         }
-        if !protocol::is_unasked_allowed(session.channel.unread()) {
-            return Err(Malformed::Unasked.into());
+        if !protocol::is_unexpected_allowed(session.channel.unread()) {
+            return Err(Malformed::Unexpected.into());
         }
-        Err(session.answer(&mut Outcome::default()).err().unwrap_or(Malformed::Unasked.into()))
+        Err(session.answer(&mut Outcome::default()).err().unwrap_or(Malformed::Unexpected.into()))
     }
 
     fn collect(session: &mut Session<Self>, sql: &str, (): &(), mut outcome: Outcome) -> Result<Outcome> {
@@ -135,7 +135,7 @@ impl Session<Mysql> {
                 Some(&head::ERROR) => return Err(Fault::Server(Box::new(backend::server_error(body)))),
                 _ => match outcome.rows.push(backend::text_row(body))? {
                     Pushed::Taken => {}
-                    Pushed::Misfit => return Err(Malformed::Nonsense.into()),
+                    Pushed::Misfit => return Err(Malformed::Invalid.into()),
                     Pushed::TooMuch => return Err(too_much().into()),
                 },
             }

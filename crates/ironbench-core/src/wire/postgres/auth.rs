@@ -52,9 +52,9 @@ pub(super) fn authenticate(
             tag::AUTHENTICATION => {}
             tag::ERROR_RESPONSE => return Err(Fault::Server(Box::new(server_error(message.body)))),
             tag::NOTICE_RESPONSE | tag::NEGOTIATE_PROTOCOL_VERSION => continue,
-            _ => return Err(Fault::Malformed(Malformed::Nonsense)),
+            _ => return Err(Fault::Malformed(Malformed::Invalid)),
         }
-        let (number, data) = message.body.split_first_chunk::<4>().ok_or(Malformed::Nonsense)?;
+        let (number, data) = message.body.split_first_chunk::<4>().ok_or(Malformed::Invalid)?;
         let data = data.to_vec();
         let number = i32::from_be_bytes(*number);
         if matches!(number, code::CLEARTEXT_PASSWORD | code::MD5_PASSWORD | code::SASL)
@@ -62,7 +62,7 @@ pub(super) fn authenticate(
         {
             // An honest server asks only once. A second request may come from an attacker who cannot use the proof, and
             // now wants another proof or the password.
-            return Err(Fault::Malformed(Malformed::Nonsense));
+            return Err(Fault::Malformed(Malformed::Invalid));
         }
         match number {
             // A server may skip its half of SCRAM. The server has then not proved that it knows the password, and may
@@ -78,7 +78,7 @@ pub(super) fn authenticate(
             code::MD5_PASSWORD => {
                 method = "md5";
                 policy.judge(method, false)?;
-                let salt: [u8; 4] = data.as_slice().try_into().map_err(|_| Malformed::Nonsense)?;
+                let salt: [u8; 4] = data.as_slice().try_into().map_err(|_| Malformed::Invalid)?;
                 let hash = md5_hash(connection.user.as_bytes(), password(connection)?, salt);
                 frontend::password(&mut channel.output, hash.as_bytes());
             }
@@ -92,12 +92,12 @@ pub(super) fn authenticate(
                 proven = false;
             }
             code::SASL_CONTINUE => {
-                let exchange = scram.as_mut().ok_or(Malformed::Nonsense)?;
+                let exchange = scram.as_mut().ok_or(Malformed::Invalid)?;
                 exchange.update(&data).map_err(|error| refused(&error))?;
                 frontend::sasl_response(&mut channel.output, exchange.message());
             }
             code::SASL_FINAL => {
-                scram.as_mut().ok_or(Malformed::Nonsense)?.finish(&data).map_err(|error| refused(&error))?;
+                scram.as_mut().ok_or(Malformed::Invalid)?.finish(&data).map_err(|error| refused(&error))?;
                 proven = true;
                 continue;
             }

@@ -7,7 +7,7 @@ use super::{
     protocol::{
         Commits, Framer, Malformed, Message, Rows,
         backend::{ServerError, backend_key, parameter_status, server_error, tag},
-        frontend, is_unasked_allowed,
+        frontend, is_unexpected_allowed,
     },
 };
 use crate::wire::{
@@ -16,7 +16,7 @@ use crate::wire::{
     channel::Channel,
     connector::{self, Attempt},
     fault,
-    protocol::{Codes, Names, ServerProtocol, Target, TlsAnswer},
+    protocol::{ErrorCodes, ProtocolNames, ServerProtocol, Target, TlsAnswer},
     security::Security,
     tls::{self, Mode, SettingNames, TlsSettings},
 };
@@ -57,7 +57,7 @@ pub struct PostgresState {
 pub struct BackendKey(i32, i32);
 
 impl ServerProtocol for Postgres {
-    const NAMES: Names = Names {
+    const NAMES: ProtocolNames = ProtocolNames {
         server: "PostgreSQL server",
         products: "PostgreSQL",
         place: "host and port (a host starting with / is the directory of its Unix socket)",
@@ -105,7 +105,7 @@ impl ServerProtocol for Postgres {
 
     /// Tries a second time if the server may accept only the other kind of connection (SQLSTATE 28000). With `prefer`,
     /// the second attempt is without TLS. With `allow`, it is with TLS.
-    fn enter(connector: &Connector, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
+    fn connect(connector: &Connector, attempt: &Attempt) -> std::result::Result<Connected, Fault> {
         let tls = connector.tls();
         match connector.start(attempt, tls.filter(|_| connector.mode != Mode::Allow)) {
             Err(Fault::Server(error)) if error.sqlstate == "28000" => match connector.mode {
@@ -117,7 +117,7 @@ impl ServerProtocol for Postgres {
         }
     }
 
-    fn cut<'a>((): &mut (), input: &mut &'a [u8]) -> std::result::Result<Option<Message<'a>>, Fault> {
+    fn next_message<'a>((): &mut (), input: &mut &'a [u8]) -> std::result::Result<Option<Message<'a>>, Fault> {
         Ok(Framer::new().next(input, Rows::Keep)?)
     }
 
@@ -143,7 +143,7 @@ impl ServerProtocol for Postgres {
             b'E' => Err(Error::failure(connector.server(), "the server answered the TLS request with an error")
                 .hint("see the server's log")
                 .into()),
-            _ => Err(Malformed::Nonsense.into()),
+            _ => Err(Malformed::Invalid.into()),
         }
     }
 
@@ -163,8 +163,8 @@ impl ServerProtocol for Postgres {
         let end_point = channel.tls.as_deref().and_then(tls::server_end_point);
         auth::authenticate(channel, &connector.settings, security, end_point)?;
         let state = settled(channel)?;
-        if !is_unasked_allowed(channel.unread()) {
-            return Err(Malformed::Unasked.into());
+        if !is_unexpected_allowed(channel.unread()) {
+            return Err(Malformed::Unexpected.into());
         }
         Ok(state)
     }
@@ -183,8 +183,8 @@ impl ServerProtocol for Postgres {
         Ok(())
     }
 
-    fn codes(error: &ServerError) -> Codes<'_> {
-        Codes { sqlstate: &error.sqlstate, number: 0 }
+    fn codes(error: &ServerError) -> ErrorCodes<'_> {
+        ErrorCodes { sqlstate: &error.sqlstate, number: 0 }
     }
 
     /// Source of the codes: PostgreSQL documentation, appendix A.
@@ -224,7 +224,7 @@ fn settled(channel: &mut Channel<Postgres>) -> std::result::Result<PostgresState
             tag::READY_FOR_QUERY => return Ok(state),
             tag::ERROR_RESPONSE => return Err(Fault::Server(Box::new(server_error(message.body)))),
             tag::NOTICE_RESPONSE | tag::NEGOTIATE_PROTOCOL_VERSION => {}
-            _ => return Err(Malformed::Nonsense.into()),
+            _ => return Err(Malformed::Invalid.into()),
         }
     }
 }

@@ -62,14 +62,14 @@ impl<'a> CopyIn<'a> {
             let (now, later) = data.split_at(room);
             self.frame.extend_from_slice(now);
             data = later;
-            self.ship()?;
+            self.send_without_reply()?;
         }
         Ok(())
     }
 
     /// Ends the COPY. Returns the number of rows copied.
     pub fn finish(mut self) -> Result<u64> {
-        self.ship()?;
+        self.send_without_reply()?;
         self.open = false;
         frontend::copy_done(&mut self.session.channel.output);
         let sent = self.session.channel.flush();
@@ -85,7 +85,7 @@ impl<'a> CopyIn<'a> {
         Postgres::collect(self.session, &self.sql, &(), Outcome::default())
     }
 
-    fn ship(&mut self) -> Result<()> {
+    fn send_without_reply(&mut self) -> Result<()> {
         const HEAD: usize = 5;
         if !self.open {
             return Err(Error::failure("copy_in", "the COPY has ended"));
@@ -105,7 +105,7 @@ impl<'a> CopyIn<'a> {
         match objection {
             Ok(false) | Ok(true) => Err(match self.collect() {
                 Err(error) => error,
-                Ok(_) => self.session.lose(Fault::Malformed(Malformed::Nonsense), &self.sql),
+                Ok(_) => self.session.lose(Fault::Malformed(Malformed::Invalid), &self.sql),
             }),
             Err(fault) => Err(self.session.lose(fault, &self.sql)),
         }

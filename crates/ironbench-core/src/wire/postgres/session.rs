@@ -35,13 +35,17 @@ impl SessionProtocol for Postgres {
     /// the session.
     fn take_unasked(session: &mut Session<Self>) -> std::result::Result<(), Fault> {
         session.channel.read_arrived()?;
-        while session.channel.peek()?.is_some() && protocol::is_unasked_allowed(session.channel.unread()) {
+        while session.channel.peek()?.is_some() && protocol::is_unexpected_allowed(session.channel.unread()) {
             if let Step::Refused(error) = session.step(&mut Outcome::default())? {
                 session.state.last_words = Some(error);
                 return Err(Fault::Io(std::io::ErrorKind::UnexpectedEof.into()));
             }
         }
-        if protocol::is_unasked_allowed(session.channel.unread()) { Ok(()) } else { Err(Malformed::Unasked.into()) }
+        if protocol::is_unexpected_allowed(session.channel.unread()) {
+            Ok(())
+        } else {
+            Err(Malformed::Unexpected.into())
+        }
     }
 
     /// Reads the server's reply up to ReadyForQuery.
@@ -101,7 +105,7 @@ impl Session<Postgres> {
         match message.tag {
             tag::DATA_ROW => match outcome.rows.push(backend::data_row(message.body)?)? {
                 Pushed::Taken => {}
-                Pushed::Misfit => return Err(Malformed::Nonsense.into()),
+                Pushed::Misfit => return Err(Malformed::Invalid.into()),
                 Pushed::TooMuch => return Err(too_much().into()),
             },
             tag::ROW_DESCRIPTION => outcome.rows = outcome.rows.following(backend::column_names(message.body)?),

@@ -10,7 +10,7 @@ use super::busy_handler::BusyHandler;
 use super::session::{self, connect, text};
 use crate::Result;
 use crate::wire::library::{Answer, Library, Parameter, StatementError};
-use pgbench_script::{Gather, Sql};
+use pgbench_script::{ResultUse, Sql};
 
 /// A client of a trial. The client's statements borrow the connection, so they must be dropped first. This is the case
 /// because fields are dropped in their order.
@@ -97,7 +97,7 @@ impl Client {
         while let Some(statement) = batch.next().map_err(|error| StatementError::of(&error))? {
             let parameter_indexes = parameter_indexes(&statement, sql.parameters.len())?;
             let mut one = Prepared { statement, parameter_indexes };
-            one.run(value, &sql.gather, answer).map_err(|error| StatementError::of(&error))?;
+            one.run(value, &sql.result_use, answer).map_err(|error| StatementError::of(&error))?;
             prepared.push(one);
         }
         Ok(prepared)
@@ -115,7 +115,7 @@ impl Library for Client {
         let outcome = if prepared.is_empty() {
             self.prepare_and_run(sql, &value, &mut answer).map(|made| prepared = made)
         } else {
-            let outcome = prepared.iter_mut().try_for_each(|one| one.run(&value, &sql.gather, &mut answer));
+            let outcome = prepared.iter_mut().try_for_each(|one| one.run(&value, &sql.result_use, &mut answer));
             outcome.map_err(|error| StatementError::of(&error))
         };
         self.statements[sql.id] = prepared;
@@ -139,7 +139,7 @@ impl Prepared {
     fn run<'v>(
         &mut self,
         value: &impl Fn(usize) -> Parameter<'v>,
-        gather: &Gather,
+        result_use: &ResultUse,
         answer: &mut Answer,
     ) -> rusqlite::Result<()> {
         for (index, &place) in self.parameter_indexes.iter().enumerate() {
@@ -151,12 +151,12 @@ impl Prepared {
                 Parameter::Text(text) => self.statement.raw_bind_parameter(index, text)?,
             }
         }
-        let gathers = !matches!(gather, Gather::Discard);
-        let names: Vec<String> = match gathers {
+        let stores = !matches!(result_use, ResultUse::Discard);
+        let names: Vec<String> = match stores {
             true => self.statement.column_names().map(str::to_owned).collect(),
             false => Vec::new(),
         };
-        if matches!(gather, Gather::Gset { .. }) {
+        if matches!(result_use, ResultUse::Gset { .. }) {
             answer.gathered.clear();
         }
         answer.rows = 0;
@@ -221,12 +221,12 @@ mod tests {
         }
     }
 
-    fn sql(id: usize, text: &str, parameters: usize, gather: Gather) -> Sql {
-        Sql { id, text: text.into(), parameters: (0..parameters).collect(), gather, line: 1, ..Sql::default() }
+    fn sql(id: usize, text: &str, parameters: usize, result_use: ResultUse) -> Sql {
+        Sql { id, text: text.into(), parameters: (0..parameters).collect(), result_use, line: 1, ..Sql::default() }
     }
 
     fn plain(id: usize, text: &str) -> Sql {
-        sql(id, text, 0, Gather::Discard)
+        sql(id, text, 0, ResultUse::Discard)
     }
 
     fn none(_: usize) -> Parameter<'static> {
@@ -237,8 +237,12 @@ mod tests {
     fn parameters_go_to_their_places_in_any_order_and_integers_compare_as_integers() {
         let database = Database::new("CREATE TABLE t(a, b); INSERT INTO t VALUES (1, 'x'), (2, 'y')");
         let mut client = database.client();
-        let find =
-            sql(0, "SELECT a FROM t WHERE b = $2 AND a = $1 AND a + 0 = $1", 2, Gather::Gset { prefix: String::new() });
+        let find = sql(
+            0,
+            "SELECT a FROM t WHERE b = $2 AND a = $1 AND a + 0 = $1",
+            2,
+            ResultUse::Gset { prefix: String::new() },
+        );
         for (a, b, rows) in [(1, "x", 1), (2, "y", 1), (2, "x", 0)] {
             let answer = client.run(&find, |place| [Parameter::Integer(a), Parameter::Text(b)][place]).unwrap();
             assert_eq!(answer.rows, rows);
@@ -253,7 +257,7 @@ mod tests {
         let mut client = database.client();
         let both = "INSERT INTO t VALUES ($1); SELECT count(*) AS n, max(a) AS m FROM t; SELECT 1 AS one WHERE false";
         for n in 1..=3 {
-            let aset = sql(0, both, 1, Gather::Aset { prefix: String::new() });
+            let aset = sql(0, both, 1, ResultUse::Aset { prefix: String::new() });
             let answer = client.run(&aset, |_| Parameter::Integer(n * 10)).unwrap();
             let expected = [("n", n), ("m", n * 10)].map(|(name, value)| (name.to_owned(), Some(value.to_string())));
             assert_eq!(answer.gathered, expected);

@@ -40,7 +40,7 @@ struct Client {
     blocked: bool,
     /// The message that is being sent while the client is blocked. The message was moved out of the outbox.
     in_flight: Vec<u8>,
-    /// Whether the caller wants `Arrival::Shipped` when the whole outbox has been sent.
+    /// Whether the caller wants `Arrival::Sent` when the whole outbox has been sent.
     shipping: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct Epoll {
     events: Vec<epoll::Event>,
     next: usize,
     failed: Vec<(usize, io::Error)>,
-    shipped: Vec<usize>,
+    message_sent: Vec<usize>,
     /// Clients whose sockets may have more bytes to read. No further event will report these bytes.
     unfinished: Vec<usize>,
     /// The unfinished clients to be read in this round.
@@ -82,7 +82,7 @@ impl Epoll {
             events,
             next: 0,
             failed: Vec::new(),
-            shipped: Vec::new(),
+            message_sent: Vec::new(),
             unfinished: Vec::new(),
             resumed: Vec::new(),
         })
@@ -121,7 +121,7 @@ impl Epoll {
             client.unblock();
         }
         if matches!(pushed, Ok(true)) && std::mem::take(&mut client.shipping) {
-            self.shipped.push(id);
+            self.message_sent.push(id);
         }
         match pushed {
             Ok(true) if client.blocked => {
@@ -157,7 +157,7 @@ impl Transport for Epoll {
         self.push(client);
     }
 
-    fn ship(&mut self, client: usize) {
+    fn send_without_reply(&mut self, client: usize) {
         self.clients[client].sent = 0;
         self.clients[client].shipping = true;
         self.push(client);
@@ -200,7 +200,7 @@ impl Transport for Epoll {
         if !self.failed.is_empty() {
             return Ok(());
         }
-        let left = if self.shipped.is_empty() && self.resumed.is_empty() { until.saturating_sub(now) } else { 0 };
+        let left = if self.message_sent.is_empty() && self.resumed.is_empty() { until.saturating_sub(now) } else { 0 };
         let timeout = rustix::event::Timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -212,8 +212,8 @@ impl Transport for Epoll {
     fn next(&mut self) -> Option<Arrival> {
         loop {
             let Some(event) = self.events.get(self.next) else {
-                if let Some(client) = self.shipped.pop() {
-                    return Some(Arrival::Shipped(client));
+                if let Some(client) = self.message_sent.pop() {
+                    return Some(Arrival::Sent(client));
                 }
                 if let Some(client) = self.resumed.pop() {
                     // The event that reported a closed connection may have been consumed before. The end of the
@@ -247,7 +247,7 @@ impl Client {
         let socket = Socket::from(stream);
         rustix::io::ioctl_fionbio(socket.fd(), true)?;
         epoll::add(epoll, socket.fd(), EventData::new_u64(id as u64), READABLE)?;
-        let mailbox = Mailbox { inbox: Inbox::holding(unread), ..Mailbox::default() };
+        let mailbox = Mailbox { inbox: Inbox::with_bytes(unread), ..Mailbox::default() };
         Ok(Self { socket, mailbox, sent: 0, blocked: false, in_flight: Vec::new(), shipping: false })
     }
 

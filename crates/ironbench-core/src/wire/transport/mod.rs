@@ -47,7 +47,7 @@ pub(crate) fn closed() -> io::Error {
 
 impl Inbox {
     /// Creates an inbox that contains bytes already received.
-    pub fn holding(bytes: &[u8]) -> Self {
+    pub fn with_bytes(bytes: &[u8]) -> Self {
         Self { room: bytes.to_vec(), filled: bytes.len() }
     }
 
@@ -102,8 +102,8 @@ impl Inbox {
 pub enum Arrival {
     /// More bytes are in the client's inbox.
     Bytes(usize),
-    /// The kernel has accepted the message that was sent by `ship`. The outbox can be filled again.
-    Shipped(usize),
+    /// The kernel has accepted the message that was sent by `send_without_reply`. The outbox can be filled again.
+    Sent(usize),
     /// The engine has closed the connection, or the connection broke.
     Lost(usize, io::Error),
 }
@@ -121,8 +121,8 @@ pub trait Transport {
     /// Sends the outbox and expects a reply.
     fn send(&mut self, client: usize);
 
-    /// Sends the outbox without expecting a reply. `Arrival::Shipped` reports when it has been sent.
-    fn ship(&mut self, client: usize);
+    /// Sends the outbox without expecting a reply. `Arrival::Sent` reports when it has been sent.
+    fn send_without_reply(&mut self, client: usize);
 
     /// Whether the last message is still being sent. The caller may already change the outbox, because the transport
     /// has moved the bytes elsewhere.

@@ -14,7 +14,7 @@ pub struct Null {
     service_ns: u64,
     /// Clients whose messages have been sent but not answered. Used only if the engine has no service time.
     sent: VecDeque<usize>,
-    shipped: VecDeque<usize>,
+    message_sent: VecDeque<usize>,
     /// Number of answers that `next` may return in this round.
     answered: usize,
     served: BinaryHeap<Reverse<(u64, usize)>>,
@@ -28,7 +28,7 @@ impl Null {
             mailboxes,
             service_ns,
             sent: VecDeque::new(),
-            shipped: VecDeque::new(),
+            message_sent: VecDeque::new(),
             answered: 0,
             served: BinaryHeap::new(),
             now: clock::now(),
@@ -54,8 +54,8 @@ impl Transport for Null {
         }
     }
 
-    fn ship(&mut self, client: usize) {
-        self.shipped.push_back(client);
+    fn send_without_reply(&mut self, client: usize) {
+        self.message_sent.push_back(client);
     }
 
     fn receive(&mut self, client: usize) {
@@ -66,7 +66,7 @@ impl Transport for Null {
     fn wait(&mut self, now: u64, until: u64) -> io::Result<()> {
         self.now = now;
         self.answered = self.sent.len();
-        if self.answered > 0 || !self.shipped.is_empty() {
+        if self.answered > 0 || !self.message_sent.is_empty() {
             return Ok(());
         }
         let wake = self.served.peek().map_or(until, |&Reverse((due, _))| due.min(until));
@@ -83,8 +83,8 @@ impl Transport for Null {
             self.answered -= 1;
             return self.sent.pop_front().map(Arrival::Bytes);
         }
-        if let Some(client) = self.shipped.pop_front() {
-            return Some(Arrival::Shipped(client));
+        if let Some(client) = self.message_sent.pop_front() {
+            return Some(Arrival::Sent(client));
         }
         match self.served.peek() {
             Some(&Reverse((due, client))) if due <= self.now => {

@@ -208,7 +208,7 @@ impl Prepared {
         let fds: Vec<_> = sockets.iter().map(|(fd, _)| fd.as_raw_fd()).collect();
         ring.submitter().register_files_update(0, &fds)?;
         let client = |unread: &Vec<u8>| Client {
-            mailbox: Mailbox { inbox: Inbox::holding(unread), ..Mailbox::default() },
+            mailbox: Mailbox { inbox: Inbox::with_bytes(unread), ..Mailbox::default() },
             armed: false,
             connection: 0,
             in_flight: None,
@@ -243,7 +243,7 @@ impl Transport for Uring {
         self.transmit(id, SEND);
     }
 
-    fn ship(&mut self, id: usize) {
+    fn send_without_reply(&mut self, id: usize) {
         self.transmit(id, SHIP);
     }
 
@@ -281,7 +281,7 @@ impl Transport for Uring {
         self.ring.submitter().register_files_update(id as u32, &[socket.as_raw_fd()])?;
         self.sockets[id] = socket;
         let client = &mut self.clients[id];
-        client.mailbox.inbox = Inbox::holding(unread);
+        client.mailbox.inbox = Inbox::with_bytes(unread);
         client.armed = false;
         client.abandoned.extend(client.in_flight.take());
         client.connection = client.connection.wrapping_add(1);
@@ -348,7 +348,7 @@ impl Transport for Uring {
                 // reports the error too.
                 libc::EPIPE | libc::ECONNRESET | libc::ECANCELED => {}
                 errno if errno > 0 => return Some(Arrival::Lost(id, io::Error::from_raw_os_error(errno))),
-                _ if operation == SHIP => return Some(Arrival::Shipped(id)),
+                _ if operation == SHIP => return Some(Arrival::Sent(id)),
                 _ => {}
             }
         }

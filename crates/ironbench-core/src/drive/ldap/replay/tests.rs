@@ -2,8 +2,8 @@ use super::*;
 
 const SEARCH: &str = "search dc=x";
 
-fn replay() -> Replay {
-    Replay {
+fn replay() -> AccessLogReplay {
+    AccessLogReplay {
         operations: vec![SEARCH.to_owned(), "delete cn=a,dc=x".to_owned()],
         clients: vec![vec![(10, 0, false), (20, 1, false), (30, 0, true)]],
     }

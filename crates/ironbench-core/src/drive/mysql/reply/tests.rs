@@ -66,7 +66,7 @@ const OPEN: u16 = 3;
 const MORE: u16 = 8;
 
 #[test]
-fn rows_of_both_forms_become_variables_and_cached_columns_are_remembered() {
+fn text_and_binary_rows_become_variables_and_column_descriptions_are_cached() {
     let program = program("SELECT 1 AS a, 'x' AS b \\gset\n");
     let statements = Statements::of(&program);
     let mut session = Session::new(&program, &statements, true);
@@ -83,23 +83,23 @@ fn rows_of_both_forms_become_variables_and_cached_columns_are_remembered() {
     let cached: [&[u8]; 3] = [&[2, 0], b"\0\0\x06\0\0\0\x01z", &end(IDLE)];
     assert_eq!(session.receive(&cached), Ok(Progress::Answered));
     assert_eq!((session.variable("a"), session.variable("b")), ("6".to_owned(), "z".to_owned()));
-    assert_eq!(session.reply.gather_fault(), None);
+    assert_eq!(session.reply.result_fault(), None);
     assert_eq!(session.tally.commits, 2);
 }
 
 #[test]
-fn gset_wants_exactly_one_row() {
+fn gset_needs_exactly_one_row() {
     let program = program("SELECT 1 AS a \\gset\n");
     let statements = Statements::of(&program);
     let mut session = Session::new(&program, &statements, false);
     let sql = session.sql();
     session.reply.expect(sql, false);
     assert_eq!(session.receive(&[&[1], &column("a", 3), &end(IDLE)]), Ok(Progress::Answered));
-    assert_eq!(session.reply.gather_fault().unwrap(), "\\gset needs one row, but the server returned 0");
+    assert_eq!(session.reply.result_fault().unwrap(), "\\gset needs one row, but the server returned 0");
 }
 
 #[test]
-fn of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all() {
+fn gset_uses_the_row_of_the_last_statement_and_aset_the_rows_of_all() {
     for (command, a) in [("\\gset", "before"), ("\\aset", "5")] {
         let program = program(&format!("SELECT 5 AS a \\; SELECT 6 AS b {command}\n"));
         let statements = Statements::of(&program);
@@ -111,7 +111,7 @@ fn of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all() {
             [&[1], &column("a", 3), b"\x015", &end(IDLE | MORE), &[1], &column("b", 3), b"\x016", &end(IDLE)];
         assert_eq!(session.receive(&answers), Ok(Progress::Answered));
         assert_eq!((session.variable("a"), session.variable("b")), (a.to_owned(), "6".to_owned()), "{command}");
-        assert_eq!(session.reply.gather_fault(), None);
+        assert_eq!(session.reply.result_fault(), None);
     }
 }
 
@@ -139,7 +139,7 @@ fn a_commit_is_counted_once_and_a_rollback_never() {
 }
 
 #[test]
-fn a_file_that_a_failed_command_asked_for_is_no_fault_of_the_next_command() {
+fn a_file_request_of_a_failed_command_does_not_fail_the_next_command() {
     let program = program("SELECT 1;\n");
     let statements = Statements::of(&program);
     let mut session = Session::new(&program, &statements, false);
@@ -150,7 +150,7 @@ fn a_file_that_a_failed_command_asked_for_is_no_fault_of_the_next_command() {
     assert!(session.reply.take_error().is_some());
     session.reply.expect(sql, false);
     assert_eq!(session.receive(&[&done(IDLE)]), Ok(Progress::Answered));
-    assert_eq!(session.reply.gather_fault(), None);
+    assert_eq!(session.reply.result_fault(), None);
 }
 
 #[test]
@@ -189,21 +189,23 @@ proptest! {
 }
 
 #[test]
-fn what_comes_behind_an_answer_must_be_the_error_that_ends_the_session() {
+fn only_an_error_that_ends_the_session_may_follow_a_reply() {
     let program = program("SELECT 1\n");
     let statements = Statements::of(&program);
-    for (behind, result) in [(done(IDLE), Err(Malformed::Unasked)), (vec![0xff, 0xd5, 0x07], Ok(Progress::Answered))] {
+    for (following, result) in
+        [(done(IDLE), Err(Malformed::Unexpected)), (vec![0xff, 0xd5, 0x07], Ok(Progress::Answered))]
+    {
         let mut session = Session::new(&program, &statements, false);
         session.reply.expect(session.sql(), false);
-        assert_eq!(session.receive(&[&done(IDLE), &behind]), result);
+        assert_eq!(session.receive(&[&done(IDLE), &following]), result);
     }
 }
 
 #[test]
-fn rows_without_a_description_are_no_answer() {
+fn rows_without_a_column_description_are_invalid() {
     let program = program("SELECT 1\n");
     let statements = Statements::of(&program);
     let mut session = Session::new(&program, &statements, false);
     session.reply.expect(session.sql(), false);
-    assert_eq!(session.receive(&[&[1], b"\x011", &end(IDLE)]), Err(Malformed::Nonsense));
+    assert_eq!(session.receive(&[&[1], b"\x011", &end(IDLE)]), Err(Malformed::Invalid));
 }

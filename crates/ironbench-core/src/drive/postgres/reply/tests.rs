@@ -23,7 +23,7 @@ fn rows(column: &str, values: &[&str]) -> Vec<u8> {
 
 /// Returns the values of `a` and `b` after `text` was answered with `answers`. Also returns the error if the number of
 /// rows is wrong.
-fn gathered(text: &str, answers: &[Vec<u8>]) -> (String, String, Option<String>) {
+fn stored_values(text: &str, answers: &[Vec<u8>]) -> (String, String, Option<String>) {
     let text = format!("\\set a 1\n\\set b 2\n{text}\n");
     let program = Program::compile(&[Source { name: "s".into(), text, weight: 1 }], &[]).unwrap();
     let statements = Statements::of(&program);
@@ -43,16 +43,16 @@ fn gathered(text: &str, answers: &[Vec<u8>]) -> (String, String, Option<String>)
         variables.write_text(program.symbols.get(name).unwrap(), &mut text);
         String::from_utf8(text).unwrap()
     };
-    (value("a"), value("b"), reply.gather_fault())
+    (value("a"), value("b"), reply.result_fault())
 }
 
 #[test]
 fn of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all() {
     let both = [rows("a", &["5"]), rows("b", &["6"])];
     let joined = "SELECT 5 AS a \\; SELECT 6 AS b";
-    assert_eq!(gathered(&format!("{joined} \\gset"), &both), ("before".to_owned(), "6".to_owned(), None));
-    assert_eq!(gathered(&format!("{joined} \\aset"), &both), ("5".to_owned(), "6".to_owned(), None));
-    let alone = gathered("SELECT 5 AS a \\gset", &both[..1]);
+    assert_eq!(stored_values(&format!("{joined} \\gset"), &both), ("before".to_owned(), "6".to_owned(), None));
+    assert_eq!(stored_values(&format!("{joined} \\aset"), &both), ("5".to_owned(), "6".to_owned(), None));
+    let alone = stored_values("SELECT 5 AS a \\gset", &both[..1]);
     assert_eq!(alone, ("5".to_owned(), "before".to_owned(), None));
 }
 
@@ -60,9 +60,10 @@ fn of_joined_statements_gset_takes_the_last_ones_row_and_aset_those_of_all() {
 fn of_joined_statements_gset_wants_one_row_of_the_last_and_takes_none_otherwise() {
     let [one, two] = [rows("a", &["5"]), rows("b", &["6", "7"])];
     let fault = |count| Some(format!("\\gset needs one row, but the server returned {count}"));
-    let last = gathered("SELECT 5 AS a \\; SELECT b FROM t \\gset", &[one.clone(), two]);
+    let last = stored_values("SELECT 5 AS a \\; SELECT b FROM t \\gset", &[one.clone(), two]);
     assert_eq!(last, ("before".to_owned(), "before".to_owned(), fault(2)));
-    let none = gathered("SELECT 5 AS a \\; CHECKPOINT \\gset", &[one, message(tag::COMMAND_COMPLETE, b"CHECKPOINT\0")]);
+    let none =
+        stored_values("SELECT 5 AS a \\; CHECKPOINT \\gset", &[one, message(tag::COMMAND_COMPLETE, b"CHECKPOINT\0")]);
     assert_eq!(none, ("before".to_owned(), "before".to_owned(), fault(0)));
 }
 
@@ -88,7 +89,7 @@ fn what_comes_behind_an_answer_must_be_what_a_server_sends_on_its_own() {
     let notice = message(tag::NOTICE_RESPONSE, b"Mbusy\0\0");
     assert_eq!(read(&answer), Ok(true));
     assert_eq!(read(&[&answer[..], &notice].concat()), Ok(true));
-    let unasked = Err(crate::wire::UNASKED.to_owned());
+    let unasked = Err(crate::wire::UNEXPECTED.to_owned());
     assert_eq!(read(&[&answer[..], &answer].concat()), unasked);
     assert_eq!(read(&[&answer[..], &notice, &answer[..1]].concat()), unasked);
 }
@@ -96,7 +97,7 @@ fn what_comes_behind_an_answer_must_be_what_a_server_sends_on_its_own() {
 #[test]
 fn an_answer_must_complete_its_command_and_describe_its_rows() {
     let (answer, ready) = (rows("a", &["5"]), message(tag::READY_FOR_QUERY, b"I"));
-    let nonsense = Err(Malformed::Nonsense.to_string());
+    let nonsense = Err(Malformed::Invalid.to_string());
     assert_eq!(read(&ready), nonsense);
     let described = message_size(&answer).unwrap().unwrap();
     assert_eq!(read(&[&answer[described..], &ready].concat()), nonsense);

@@ -21,7 +21,7 @@ pub struct Reader<'a>(pub &'a [u8]);
 impl<'a> Reader<'a> {
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(Malformed::Nonsense)?;
+        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(Malformed::Invalid)?;
         self.0 = rest;
         Ok(*taken)
     }
@@ -43,14 +43,14 @@ impl<'a> Reader<'a> {
 
     #[inline]
     pub fn bytes(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed::Nonsense)?;
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(Malformed::Invalid)?;
         self.0 = rest;
         Ok(taken)
     }
 
     /// Reads a string that ends with a zero byte.
     pub fn text(&mut self) -> Result<&'a [u8], Malformed> {
-        let end = self.0.iter().position(|&byte| byte == 0).ok_or(Malformed::Nonsense)?;
+        let end = self.0.iter().position(|&byte| byte == 0).ok_or(Malformed::Invalid)?;
         let text = &self.0[..end];
         self.0 = &self.0[end + 1..];
         Ok(text)
@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
             0xfc => self.u16().map(u64::from),
             0xfd => self.array::<3>().map(|[a, b, c]| u64::from(u32::from_le_bytes([a, b, c, 0]))),
             0xfe => self.array().map(u64::from_le_bytes),
-            0xfb | 0xff => Err(Malformed::Nonsense),
+            0xfb | 0xff => Err(Malformed::Invalid),
         }
     }
 
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn string(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.integer()?;
-        self.bytes(usize::try_from(length).map_err(|_| Malformed::Nonsense)?)
+        self.bytes(usize::try_from(length).map_err(|_| Malformed::Invalid)?)
     }
 }
 
@@ -95,7 +95,7 @@ impl Greeting {
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Reader(body);
         if rest.byte()? != 10 {
-            return Err(Malformed::Nonsense);
+            return Err(Malformed::Invalid);
         }
         let version = said(rest.text()?);
         let connection_id = rest.u32()?;
@@ -223,7 +223,7 @@ impl Answer {
     #[inline]
     pub fn read(body: &[u8], cached: bool) -> Result<Self, Malformed> {
         match body.first() {
-            None => Err(Malformed::Nonsense),
+            None => Err(Malformed::Invalid),
             Some(&head::OK) => Done::read(body).map(Self::Done),
             Some(&head::ERROR) => Ok(Self::Error),
             Some(&head::LOCAL_INFILE) => Ok(Self::LocalInfile),
@@ -231,13 +231,13 @@ impl Answer {
                 let mut rest = Reader(body);
                 let columns = rest.integer()?;
                 if columns > MAX_COLUMNS {
-                    return Err(Malformed::Nonsense);
+                    return Err(Malformed::Invalid);
                 }
                 let described = !cached || rest.byte()? != 0;
                 // A column count may be followed by a byte of MariaDB, which announces the descriptions even if they
                 // cannot be omitted. A packet with other bytes is a description or a row.
                 if !matches!(rest.0, [] | [1]) {
-                    return Err(Malformed::Nonsense);
+                    return Err(Malformed::Invalid);
                 }
                 Ok(Self::Rows(columns as usize, described))
             }
@@ -292,7 +292,7 @@ impl Prepared {
     pub fn read(body: &[u8]) -> Result<Self, Malformed> {
         let mut rest = Reader(body);
         if rest.byte()? != head::OK {
-            return Err(Malformed::Nonsense);
+            return Err(Malformed::Invalid);
         }
         Ok(Self { statement: rest.u32()?, columns: rest.u16()?, parameters: rest.u16()? })
     }
@@ -374,10 +374,10 @@ mod tests {
         assert_eq!(Answer::read(&[3], false), Ok(Answer::Rows(3, true)));
         assert_eq!(Answer::read(&[3, 0], true), Ok(Answer::Rows(3, false)));
         assert_eq!(Answer::read(&[3, 1], true), Ok(Answer::Rows(3, true)));
-        assert_eq!(Answer::read(&[3], true), Err(Malformed::Nonsense));
+        assert_eq!(Answer::read(&[3], true), Err(Malformed::Invalid));
         assert_eq!(Answer::read(&[3, 1], false), Ok(Answer::Rows(3, true)));
         for description_or_row in [&b"\x03def\0\0\0\x01c"[..], b"\x0242", b"\x011"] {
-            assert_eq!(Answer::read(description_or_row, false), Err(Malformed::Nonsense));
+            assert_eq!(Answer::read(description_or_row, false), Err(Malformed::Invalid));
         }
         let done = Done { affected: 5, generated: 9, status: 3, warnings: 1 };
         assert_eq!(Answer::read(&[0, 5, 9, 3, 0, 1, 0], false), Ok(Answer::Done(done)));

@@ -35,14 +35,14 @@ pub enum Value<'a> {
     Float(f32),
     Double(f64),
     Bytes(&'a [u8]),
-    Date(Moment),
-    DateTime(Moment),
-    Time(Moment),
+    Date(Temporal),
+    DateTime(Temporal),
+    Time(Temporal),
 }
 
 /// A point in time, or a time interval. An interval has a `year` and `month` of 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moment {
+pub struct Temporal {
     negative: bool,
     year: u16,
     month: u8,
@@ -57,7 +57,7 @@ pub struct Moment {
 pub fn row<'a>(body: &'a [u8], columns: &[Column], mut each: impl FnMut(usize, Value<'a>)) -> Result<(), Malformed> {
     let mut rest = Reader(body);
     if rest.byte()? != 0 {
-        return Err(Malformed::Nonsense);
+        return Err(Malformed::Invalid);
     }
     // The first two bits of the NULL bitmap are unused.
     let nulls = rest.bytes((columns.len() + 2).div_ceil(8))?;
@@ -70,7 +70,7 @@ pub fn row<'a>(body: &'a [u8], columns: &[Column], mut each: impl FnMut(usize, V
         };
         each(number, value);
     }
-    if rest.0.is_empty() { Ok(()) } else { Err(Malformed::Nonsense) }
+    if rest.0.is_empty() { Ok(()) } else { Err(Malformed::Invalid) }
 }
 
 /// Parses a value that is not NULL.
@@ -93,18 +93,18 @@ pub fn value<'a>(rest: &mut Reader<'a>, kind: u8, unsigned: bool) -> Result<Valu
         }
         kind::FLOAT => Value::Float(f32::from_le_bytes(rest.array()?)),
         kind::DOUBLE => Value::Double(f64::from_le_bytes(rest.array()?)),
-        kind::DATE => Value::Date(moment(rest)?),
-        kind::DATETIME | kind::TIMESTAMP => Value::DateTime(moment(rest)?),
-        kind::TIME => Value::Time(span(rest)?),
+        kind::DATE => Value::Date(date_time(rest)?),
+        kind::DATETIME | kind::TIMESTAMP => Value::DateTime(date_time(rest)?),
+        kind::TIME => Value::Time(duration(rest)?),
         // Decimals are sent as text.
         _ => Value::Bytes(rest.string()?),
     })
 }
 
 /// Parses a date or time. The server omits trailing zeros.
-fn moment(rest: &mut Reader) -> Result<Moment, Malformed> {
+fn date_time(rest: &mut Reader) -> Result<Temporal, Malformed> {
     let mut bytes = sent::<11>(rest)?;
-    Ok(Moment {
+    Ok(Temporal {
         year: bytes.u16()?,
         month: bytes.byte()?,
         day: bytes.byte()?.into(),
@@ -116,16 +116,16 @@ fn moment(rest: &mut Reader) -> Result<Moment, Malformed> {
     })
 }
 
-fn span(rest: &mut Reader) -> Result<Moment, Malformed> {
+fn duration(rest: &mut Reader) -> Result<Temporal, Malformed> {
     let mut bytes = sent::<12>(rest)?;
-    Ok(Moment {
+    Ok(Temporal {
         negative: bytes.byte()? != 0,
         day: bytes.u32()?,
         hour: bytes.byte()?,
         minute: bytes.byte()?,
         second: bytes.byte()?,
         micros: bytes.u32()?,
-        ..Moment::default()
+        ..Temporal::default()
     })
 }
 
@@ -133,7 +133,7 @@ fn span(rest: &mut Reader) -> Result<Moment, Malformed> {
 fn sent<const N: usize>(rest: &mut Reader) -> Result<Filled<N>, Malformed> {
     let length = usize::from(rest.byte()?);
     let mut bytes = [0; N];
-    bytes.get_mut(..length).ok_or(Malformed::Nonsense)?.copy_from_slice(rest.bytes(length)?);
+    bytes.get_mut(..length).ok_or(Malformed::Invalid)?.copy_from_slice(rest.bytes(length)?);
     Ok(Filled { bytes, at: 0 })
 }
 
@@ -144,7 +144,7 @@ struct Filled<const N: usize> {
 
 impl<const N: usize> Filled<N> {
     fn take<const M: usize>(&mut self) -> Result<[u8; M], Malformed> {
-        let taken = self.bytes[self.at..].first_chunk::<M>().ok_or(Malformed::Nonsense)?;
+        let taken = self.bytes[self.at..].first_chunk::<M>().ok_or(Malformed::Invalid)?;
         self.at += M;
         Ok(*taken)
     }
@@ -174,12 +174,12 @@ impl Value<'_> {
             Self::Float(value) => write!(out, "{value}"),
             Self::Double(value) => write!(out, "{value}"),
             Self::Bytes(bytes) => out.write_all(bytes),
-            Self::Date(Moment { year, month, day, .. }) => write!(out, "{year:04}-{month:02}-{day:02}"),
-            Self::DateTime(Moment { year, month, day, hour, minute, second, micros, .. }) => {
+            Self::Date(Temporal { year, month, day, .. }) => write!(out, "{year:04}-{month:02}-{day:02}"),
+            Self::DateTime(Temporal { year, month, day, hour, minute, second, micros, .. }) => {
                 let _ = write!(out, "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}");
                 fraction(micros, out)
             }
-            Self::Time(Moment { negative, day, hour, minute, second, micros, .. }) => {
+            Self::Time(Temporal { negative, day, hour, minute, second, micros, .. }) => {
                 let sign = if negative { "-" } else { "" };
                 let hours = u64::from(day) * 24 + u64::from(hour);
                 let _ = write!(out, "{sign}{hours:02}:{minute:02}:{second:02}");
@@ -341,6 +341,6 @@ mod tests {
         let mut expected: Vec<_> = expected.iter().map(|text| Some((*text).to_owned())).collect();
         expected.push(None);
         assert_eq!(texts(&body, &columns).unwrap(), expected);
-        assert_eq!(texts(&body[..body.len() - 1], &columns), Err(Malformed::Nonsense));
+        assert_eq!(texts(&body[..body.len() - 1], &columns), Err(Malformed::Invalid));
     }
 }

@@ -1,17 +1,17 @@
 //! Cuts complete packets out of the bytes that have arrived, and rejects those that are too long.
 
 use super::backend::head::ERROR;
-use crate::wire::UNASKED;
+use crate::wire::UNEXPECTED;
 
 /// A reason why the received bytes are not a packet that the client accepts. The stream has become unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent data that is not a packet of MySQL's protocol")]
-    Nonsense,
+    Invalid,
     #[error("the server announced a packet of 16 MiB or more; the limit is {LONGEST} bytes")]
     TooLong,
-    #[error("{UNASKED}")]
-    Unasked,
+    #[error("{UNEXPECTED}")]
+    Unexpected,
 }
 
 /// Maximum length of an accepted packet. Only skipped rows may be longer. Such packets arrive in several parts.
@@ -40,7 +40,7 @@ pub enum Rows {
 
 /// Whether the received bytes are allowed while no reply is expected. Only the error with which a server ends the
 /// session is allowed. Any other packet would be mistaken for the next reply.
-pub fn is_unasked_allowed(input: &[u8]) -> bool {
+pub fn is_unexpected_allowed(input: &[u8]) -> bool {
     input.get(HEAD).is_none_or(|first| *first == ERROR)
 }
 
@@ -212,9 +212,11 @@ mod tests {
     #[test]
     fn only_an_error_may_come_unasked() {
         assert!(
-            is_unasked_allowed(b"") && is_unasked_allowed(&[9, 0, 0, 1]) && is_unasked_allowed(&[9, 0, 0, 1, 0xff])
+            is_unexpected_allowed(b"")
+                && is_unexpected_allowed(&[9, 0, 0, 1])
+                && is_unexpected_allowed(&[9, 0, 0, 1, 0xff])
         );
-        assert!(!is_unasked_allowed(&[7, 0, 0, 1, 0, 0, 0]) && !is_unasked_allowed(&[1, 0, 0, 1, 0xfe]));
+        assert!(!is_unexpected_allowed(&[7, 0, 0, 1, 0, 0, 0]) && !is_unexpected_allowed(&[1, 0, 0, 1, 0xfe]));
     }
 
     #[test]

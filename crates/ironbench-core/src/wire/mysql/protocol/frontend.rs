@@ -23,7 +23,7 @@ pub fn packet(out: &mut Vec<u8>, sequence: u8, body: impl FnOnce(&mut Vec<u8>)) 
     body(out);
     let length = out.len() - start - HEAD;
     if length >= PART {
-        return cut(out, start, sequence);
+        return split_packet(out, start, sequence);
     }
     out[start..start + HEAD].copy_from_slice(&head(length, sequence));
 }
@@ -36,7 +36,7 @@ pub fn head(length: usize, sequence: u8) -> [u8; HEAD] {
 
 /// Splits the body into parts of maximum length. A shorter part ends the packet. This part may be empty.
 #[cold]
-fn cut(out: &mut Vec<u8>, start: usize, mut sequence: u8) {
+fn split_packet(out: &mut Vec<u8>, start: usize, mut sequence: u8) {
     let body = out.split_off(start).split_off(HEAD);
     let mut rest = &body[..];
     loop {
@@ -66,10 +66,10 @@ pub struct HandshakeResponse<'a> {
 
 /// Appends a request for TLS. The TLS handshake follows immediately.
 pub fn ssl_request(out: &mut Vec<u8>, sequence: u8, capabilities: u64) {
-    packet(out, sequence, |out| opening(out, capabilities));
+    packet(out, sequence, |out| handshake_prefix(out, capabilities));
 }
 
-fn opening(out: &mut Vec<u8>, capabilities: u64) {
+fn handshake_prefix(out: &mut Vec<u8>, capabilities: u64) {
     out.extend_from_slice(&(capabilities as u32).to_le_bytes());
     out.extend_from_slice(&(PART as u32 + 1).to_le_bytes());
     out.push(CHARACTER_SET);
@@ -81,7 +81,7 @@ fn opening(out: &mut Vec<u8>, capabilities: u64) {
 pub fn handshake_response(out: &mut Vec<u8>, sequence: u8, handshake_response: &HandshakeResponse) {
     let HandshakeResponse { capabilities, user, database, plugin, proof, program } = *handshake_response;
     packet(out, sequence, |out| {
-        opening(out, capabilities);
+        handshake_prefix(out, capabilities);
         text(out, user);
         string(out, proof);
         if capabilities & capability::CONNECT_WITH_DB != 0 {

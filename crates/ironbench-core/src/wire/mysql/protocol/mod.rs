@@ -11,7 +11,7 @@ pub mod framing;
 pub mod frontend;
 
 pub use commits::{Commits, is_rollback};
-pub use framing::{Framer, Malformed, Packet, Rows, is_unasked_allowed};
+pub use framing::{Framer, Malformed, Packet, Rows, is_unexpected_allowed};
 
 /// Capabilities of client and server, negotiated at the start.
 pub mod capability {

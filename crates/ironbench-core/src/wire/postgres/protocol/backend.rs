@@ -40,7 +40,7 @@ pub struct Fields<'a> {
 /// Parses a DataRow's body.
 #[inline]
 pub fn data_row(body: &[u8]) -> Result<Fields<'_>, Malformed> {
-    let (count, rest) = body.split_first_chunk::<2>().ok_or(Malformed::Nonsense)?;
+    let (count, rest) = body.split_first_chunk::<2>().ok_or(Malformed::Invalid)?;
     Ok(Fields { left: u16::from_be_bytes(*count) as usize, rest })
 }
 
@@ -71,13 +71,13 @@ impl Fields<'_> {
 }
 
 fn take_field<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
-    let (length, after) = rest.split_first_chunk::<4>().ok_or(Malformed::Nonsense)?;
+    let (length, after) = rest.split_first_chunk::<4>().ok_or(Malformed::Invalid)?;
     let length = i32::from_be_bytes(*length);
     if length < 0 {
         *rest = after;
         return Ok(None);
     }
-    let (field, after) = after.split_at_checked(length as usize).ok_or(Malformed::Nonsense)?;
+    let (field, after) = after.split_at_checked(length as usize).ok_or(Malformed::Invalid)?;
     *rest = after;
     Ok(Some(field))
 }
@@ -86,18 +86,18 @@ fn take_field<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
 pub fn column_names(body: &[u8]) -> Result<Vec<String>, Malformed> {
     /// Length of the other attributes of a column: table, column number, type, type size, modifier, format.
     const REST_OF_COLUMN: usize = 4 + 2 + 4 + 2 + 4 + 2;
-    let (count, mut rest) = body.split_first_chunk::<2>().ok_or(Malformed::Nonsense)?;
+    let (count, mut rest) = body.split_first_chunk::<2>().ok_or(Malformed::Invalid)?;
     (0..u16::from_be_bytes(*count))
         .map(|_| {
             let name = take_text(&mut rest)?;
-            rest = rest.get(REST_OF_COLUMN..).ok_or(Malformed::Nonsense)?;
+            rest = rest.get(REST_OF_COLUMN..).ok_or(Malformed::Invalid)?;
             Ok(String::from_utf8_lossy(name).into_owned())
         })
         .collect()
 }
 
 fn take_text<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
-    let end = rest.iter().position(|&byte| byte == 0).ok_or(Malformed::Nonsense)?;
+    let end = rest.iter().position(|&byte| byte == 0).ok_or(Malformed::Invalid)?;
     let text = &rest[..end];
     *rest = &rest[end + 1..];
     Ok(text)
@@ -115,20 +115,20 @@ pub fn affected_rows(body: &[u8]) -> u64 {
 /// Parses name and value in a ParameterStatus's body.
 pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), Malformed> {
     let mut rest = body;
-    let name = std::str::from_utf8(take_text(&mut rest)?).map_err(|_| Malformed::Nonsense)?;
-    let value = std::str::from_utf8(take_text(&mut rest)?).map_err(|_| Malformed::Nonsense)?;
+    let name = std::str::from_utf8(take_text(&mut rest)?).map_err(|_| Malformed::Invalid)?;
+    let value = std::str::from_utf8(take_text(&mut rest)?).map_err(|_| Malformed::Invalid)?;
     Ok((name, value))
 }
 
 /// Parses process ID and secret in a BackendKeyData's body.
 pub fn backend_key(body: &[u8]) -> Result<(i32, i32), Malformed> {
-    let &[a, b, c, d, e, f, g, h] = <&[u8; 8]>::try_from(body).map_err(|_| Malformed::Nonsense)?;
+    let &[a, b, c, d, e, f, g, h] = <&[u8; 8]>::try_from(body).map_err(|_| Malformed::Invalid)?;
     Ok((i32::from_be_bytes([a, b, c, d]), i32::from_be_bytes([e, f, g, h])))
 }
 
 /// Transaction status of the session in a ReadyForQuery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum TransactionStatus {
     Idle,
     InTransaction,
     /// The session is in a failed transaction, in which only ROLLBACK is accepted.
@@ -136,12 +136,12 @@ pub enum Standing {
 }
 
 #[inline]
-pub fn ready_for_query(body: &[u8]) -> Result<Standing, Malformed> {
+pub fn ready_for_query(body: &[u8]) -> Result<TransactionStatus, Malformed> {
     match body {
-        b"I" => Ok(Standing::Idle),
-        b"T" => Ok(Standing::InTransaction),
-        b"E" => Ok(Standing::InFailedTransaction),
-        _ => Err(Malformed::Nonsense),
+        b"I" => Ok(TransactionStatus::Idle),
+        b"T" => Ok(TransactionStatus::InTransaction),
+        b"E" => Ok(TransactionStatus::InFailedTransaction),
+        _ => Err(Malformed::Invalid),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Counts the commits in a session's replies as the server counts them (`xact_commit` in `pg_stat_database`).
 
-use super::backend::Standing;
+use super::backend::TransactionStatus;
 
 /// State of a session since the last ReadyForQuery.
 #[derive(Debug, Default)]
@@ -38,15 +38,15 @@ impl Commits {
 
     /// Whether ReadyForQuery reports no transaction block although one was started.
     #[inline]
-    pub fn contradict(&self, standing: Standing) -> bool {
-        self.begun && standing == Standing::Idle
+    pub fn contradict(&self, status: TransactionStatus) -> bool {
+        self.begun && status == TransactionStatus::Idle
     }
 
     /// Handles a ReadyForQuery. Returns 1 if autocommit committed a command outside a transaction block, otherwise 0.
     #[inline]
-    pub fn ready(&mut self, standing: Standing) -> u64 {
+    pub fn ready(&mut self, status: TransactionStatus) -> u64 {
         let Self { ran, ended, failed, .. } = std::mem::take(self);
-        u64::from(standing == Standing::Idle && ran && !ended && !failed)
+        u64::from(status == TransactionStatus::Idle && ran && !ended && !failed)
     }
 }
 
@@ -56,20 +56,20 @@ mod tests {
 
     #[test]
     fn a_commit_is_a_block_that_ended_so_or_a_command_outside_of_one() {
-        let count = |tags: &[&[u8]], failed: bool, standing| {
+        let count = |tags: &[&[u8]], failed: bool, status| {
             let mut commits = Commits::default();
             let reported: u64 = tags.iter().map(|tag| commits.completed(tag)).sum();
             if failed {
                 commits.failed();
             }
-            reported + commits.ready(standing)
+            reported + commits.ready(status)
         };
-        assert_eq!(count(&[b"SELECT 1\0"], false, Standing::Idle), 1);
-        assert_eq!(count(&[b"SELECT 1\0", b"SELECT 1\0"], false, Standing::Idle), 1);
-        assert_eq!(count(&[b"BEGIN\0", b"SELECT 1\0", b"COMMIT\0"], false, Standing::Idle), 1);
-        assert_eq!(count(&[b"ROLLBACK\0"], false, Standing::Idle), 0);
-        assert_eq!(count(&[b"SELECT 1\0"], true, Standing::Idle), 0);
-        assert_eq!(count(&[b"BEGIN\0"], false, Standing::InTransaction), 0);
-        assert_eq!(count(&[], false, Standing::Idle), 0);
+        assert_eq!(count(&[b"SELECT 1\0"], false, TransactionStatus::Idle), 1);
+        assert_eq!(count(&[b"SELECT 1\0", b"SELECT 1\0"], false, TransactionStatus::Idle), 1);
+        assert_eq!(count(&[b"BEGIN\0", b"SELECT 1\0", b"COMMIT\0"], false, TransactionStatus::Idle), 1);
+        assert_eq!(count(&[b"ROLLBACK\0"], false, TransactionStatus::Idle), 0);
+        assert_eq!(count(&[b"SELECT 1\0"], true, TransactionStatus::Idle), 0);
+        assert_eq!(count(&[b"BEGIN\0"], false, TransactionStatus::InTransaction), 0);
+        assert_eq!(count(&[], false, TransactionStatus::Idle), 0);
     }
 }

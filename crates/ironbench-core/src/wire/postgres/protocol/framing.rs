@@ -1,21 +1,21 @@
 //! Cuts complete messages out of the bytes that have arrived, and rejects those that are too long.
 
 use super::backend::tag;
-use crate::wire::UNASKED;
+use crate::wire::UNEXPECTED;
 
 /// A reason why the received bytes are not a PostgreSQL message that the client accepts. The stream has become
 /// unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("the server sent data that is not a PostgreSQL message")]
-    Nonsense,
+    Invalid,
     #[error(
         "the server announced a message of {size} bytes (type {tag}); the limit is {most}",
         tag = char::from(*.tag), most = LONGEST[usize::from(*.tag)]
     )]
     TooLong { tag: u8, size: usize },
-    #[error("{UNASKED}")]
-    Unasked,
+    #[error("{UNEXPECTED}")]
+    Unexpected,
 }
 
 /// Maximum length of a row message that is kept, including its header. Kept rows contain results of ironbench's own
@@ -134,12 +134,12 @@ impl Framer {
 
 #[cold]
 fn refused(tag: u8, size: usize) -> Malformed {
-    if LONGEST[usize::from(tag)] == 0 { Malformed::Nonsense } else { Malformed::TooLong { tag, size } }
+    if LONGEST[usize::from(tag)] == 0 { Malformed::Invalid } else { Malformed::TooLong { tag, size } }
 }
 
 /// Whether the received messages are allowed while no reply is expected. Only notices, changed settings, notifications,
 /// and the error that ends the session are allowed. Any other message would be mistaken for the next reply.
-pub fn is_unasked_allowed(mut input: &[u8]) -> bool {
+pub fn is_unexpected_allowed(mut input: &[u8]) -> bool {
     use tag::{ERROR_RESPONSE, NOTICE_RESPONSE, NOTIFICATION_RESPONSE, PARAMETER_STATUS};
     while let Some(&tag) = input.first() {
         if !matches!(tag, ERROR_RESPONSE | NOTICE_RESPONSE | NOTIFICATION_RESPONSE | PARAMETER_STATUS) {
@@ -162,7 +162,7 @@ pub fn message_size(input: &[u8]) -> Result<Option<usize>, Malformed> {
         return Ok(None);
     };
     let length = i32::from_be_bytes([a, b, c, d]);
-    if length < 4 { Err(Malformed::Nonsense) } else { Ok(Some(1 + length as usize)) }
+    if length < 4 { Err(Malformed::Invalid) } else { Ok(Some(1 + length as usize)) }
 }
 
 #[cfg(test)]
@@ -244,21 +244,21 @@ mod tests {
         let notice = message(b'N', b"MHello\0\0");
         for tag in *b"NSAE" {
             let whole = [&notice[..], &message(tag, b"x\0")].concat();
-            assert!((0..=whole.len()).all(|end| is_unasked_allowed(&whole[..end])));
+            assert!((0..=whole.len()).all(|end| is_unexpected_allowed(&whole[..end])));
         }
         for tag in *b"ZCDTRK1x" {
             let whole = [&notice[..], &message(tag, b"I")].concat();
-            let allowed = (0..=whole.len()).filter(|end| is_unasked_allowed(&whole[..*end]));
+            let allowed = (0..=whole.len()).filter(|end| is_unexpected_allowed(&whole[..*end]));
             assert_eq!(allowed.max(), Some(notice.len()));
         }
-        assert!(!is_unasked_allowed(b"N\0\0\0\x03"));
+        assert!(!is_unexpected_allowed(b"N\0\0\0\x03"));
     }
 
     #[test]
     fn a_length_below_four_is_malformed() {
-        assert_eq!(Framer::new().next(&mut &b"Z\0\0\0\x03"[..], Rows::Keep), Err(Malformed::Nonsense));
-        assert_eq!(Framer::new().next(&mut &b"xTTP/1.1\xff"[..], Rows::Keep), Err(Malformed::Nonsense));
-        assert_eq!(Framer::new().next(&mut &b"Z\xff\0\0\x03"[..], Rows::Keep), Err(Malformed::Nonsense));
+        assert_eq!(Framer::new().next(&mut &b"Z\0\0\0\x03"[..], Rows::Keep), Err(Malformed::Invalid));
+        assert_eq!(Framer::new().next(&mut &b"xTTP/1.1\xff"[..], Rows::Keep), Err(Malformed::Invalid));
+        assert_eq!(Framer::new().next(&mut &b"Z\xff\0\0\x03"[..], Rows::Keep), Err(Malformed::Invalid));
     }
 
     #[test]

@@ -10,4 +10,4 @@ pub mod framing;
 pub mod frontend;
 
 pub use commits::Commits;
-pub use framing::{Framer, Malformed, Message, Rows, is_unasked_allowed};
+pub use framing::{Framer, Malformed, Message, Rows, is_unexpected_allowed};

@@ -11,7 +11,7 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::io::Errno;
 
 use crate::Tracker;
-use crate::opening::Begun;
+use crate::handshake::StartedConnection;
 use crate::proxy::Shared;
 use crate::socket::Socket;
 
@@ -31,23 +31,23 @@ const INBOX: u64 = u64::MAX;
 #[derive(Debug)]
 pub struct Inbox {
     event: OwnedFd,
-    begun: Mutex<Vec<(u32, Begun)>>,
+    connections: Mutex<Vec<(u32, StartedConnection)>>,
 }
 
-impl std::fmt::Debug for Begun {
+impl std::fmt::Debug for StartedConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Begun")
+        f.write_str("StartedConnection")
     }
 }
 
 impl Inbox {
     pub fn new() -> Result<Self> {
         let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
-        Ok(Self { event: event.map_err(|error| failed("eventfd", error))?, begun: Mutex::default() })
+        Ok(Self { event: event.map_err(|error| failed("eventfd", error))?, connections: Mutex::default() })
     }
 
-    pub fn hand(&self, session: u32, begun: Begun) {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner).push((session, begun));
+    pub fn push(&self, session: u32, connection: StartedConnection) {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).push((session, connection));
         self.wake();
     }
 
@@ -55,9 +55,9 @@ impl Inbox {
         let _ = rustix::io::write(self.event.as_fd(), &1_u64.to_ne_bytes());
     }
 
-    fn taken(&self) -> Vec<(u32, Begun)> {
+    fn take_all(&self) -> Vec<(u32, StartedConnection)> {
         let _ = rustix::io::read(self.event.as_fd(), &mut [0; 8]);
-        std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.connections.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -67,14 +67,14 @@ fn failed(what: &str, error: Errno) -> Error {
 
 /// The state of a direction, with the bytes that its receiver has not accepted yet.
 #[derive(Default)]
-struct Way {
+struct Direction {
     waiting: Vec<u8>,
     sent: usize,
     has_ended: bool,
     is_closed: bool,
 }
 
-impl Way {
+impl Direction {
     fn is_blocked(&self) -> bool {
         self.sent < self.waiting.len()
     }
@@ -82,7 +82,7 @@ impl Way {
 
 struct Pair {
     sides: [Socket; 2],
-    ways: [Way; 2],
+    directions: [Direction; 2],
     interest: [epoll::EventFlags; 2],
     /// Whether a side has hung up. While the proxy cannot read from such a side, it is not registered with epoll, which
     /// would report the hang-up again and again. The next field says whether this is the case.
@@ -99,7 +99,7 @@ struct Slot {
     pair: Option<Box<Pair>>,
 }
 
-pub struct Lane {
+pub struct Forwarder {
     shared: Arc<Shared>,
     number: usize,
     epoll: OwnedFd,
@@ -109,13 +109,13 @@ pub struct Lane {
 }
 
 /// Why a connection ends.
-enum Over {
+enum ConnectionEnd {
     /// Both directions have ended.
     Ended,
     Failed(usize),
 }
 
-impl Lane {
+impl Forwarder {
     pub fn new(shared: Arc<Shared>, number: usize) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| failed("epoll", error))?;
         let event = &shared.inboxes[number].event;
@@ -137,11 +137,11 @@ impl Lane {
             for event in &events {
                 match event.data.u64() {
                     INBOX => {
-                        for (session, begun) in self.shared.inboxes[self.number].taken() {
-                            self.admit(session, begun);
+                        for (session, connection) in self.shared.inboxes[self.number].take_all() {
+                            self.admit(session, connection);
                         }
                     }
-                    key => self.happened(key, event.flags),
+                    key => self.handle_event(key, event.flags),
                 }
             }
         }
@@ -151,17 +151,17 @@ impl Lane {
         Ok(())
     }
 
-    fn admit(&mut self, session: u32, begun: Begun) {
-        let Begun { client, server, answer, session: start } = begun;
+    fn admit(&mut self, session: u32, connection: StartedConnection) {
+        let StartedConnection { client, server, answer, session: start } = connection;
         let tracker = start.map(|start| start.tracker(session, self.shared.clock));
         if tracker.is_none() {
             self.shared.unfollowed.fetch_add(1, Relaxed);
         }
-        let ways = [Way::default(), Way { waiting: answer, ..Way::default() }];
+        let directions = [Direction::default(), Direction { waiting: answer, ..Direction::default() }];
         let interest = [epoll::EventFlags::empty(); 2];
         let pair = Box::new(Pair {
             sides: [client, server],
-            ways,
+            directions,
             interest,
             hung_up: [false; 2],
             parked: [false; 2],
@@ -183,7 +183,7 @@ impl Lane {
         self.slots[slot as usize].pair = Some(pair);
         self.progress(slot, |pair, shared, buffer| {
             if let Some(tracker) = &mut pair.tracker {
-                tracker.server_sent(&pair.ways[SERVER].waiting, clock::now());
+                tracker.server_sent(&pair.directions[SERVER].waiting, clock::now());
             }
             pair.drain(SERVER, shared, buffer)?;
             // The TLS session may have received bytes already, for which there will be no event.
@@ -192,7 +192,7 @@ impl Lane {
         });
     }
 
-    fn happened(&mut self, key: u64, flags: epoll::EventFlags) {
+    fn handle_event(&mut self, key: u64, flags: epoll::EventFlags) {
         let (slot, side) = ((key as u32) >> 1, (key & 1) as usize);
         let is_current = self
             .slots
@@ -216,29 +216,29 @@ impl Lane {
             if !flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
                 return Ok(());
             }
-            if pair.ways[side].has_ended {
-                return Err(Over::Failed(side));
+            if pair.directions[side].has_ended {
+                return Err(ConnectionEnd::Failed(side));
             }
             pair.hung_up[side] = true;
             Ok(())
         });
     }
 
-    /// Moves bytes of a connection by `moves`, and ends the connection if it is over.
+    /// Moves bytes of a connection with `moves`, and closes the connection if `moves` reports its end.
     fn progress(
         &mut self,
         slot: u32,
-        moves: impl FnOnce(&mut Pair, &Shared, &mut [u8]) -> std::result::Result<(), Over>,
+        moves: impl FnOnce(&mut Pair, &Shared, &mut [u8]) -> std::result::Result<(), ConnectionEnd>,
     ) {
         let place = &mut self.slots[slot as usize];
         let Some(pair) = &mut place.pair else { return };
         let mut moved = moves(pair, &self.shared, &mut self.buffer);
         if moved.is_ok() && !pair.register(&self.epoll, slot, place.generation) {
-            moved = Err(Over::Failed(CLIENT));
+            moved = Err(ConnectionEnd::Failed(CLIENT));
         }
         let Err(over) = moved else { return };
         if let Some(mut pair) = place.pair.take() {
-            self.shared.ended(&mut pair, matches!(over, Over::Failed(SERVER)));
+            self.shared.ended(&mut pair, matches!(over, ConnectionEnd::Failed(SERVER)));
         }
         place.generation = place.generation.wrapping_add(1);
         self.free.push(slot);
@@ -248,7 +248,7 @@ impl Lane {
 impl Shared {
     /// Ends a connection, and reports its last statements.
     fn ended(&self, pair: &mut Pair, by_server: bool) {
-        let by_server = by_server || pair.ways[SERVER].has_ended;
+        let by_server = by_server || pair.directions[SERVER].has_ended;
         if let Some(tracker) = &mut pair.tracker {
             tracker.close(by_server, clock::now());
             self.queue.put(tracker.events());
@@ -264,12 +264,12 @@ fn key(slot: u32, generation: u32, side: usize) -> u64 {
 
 impl Pair {
     /// Reads from one side, and sends to the other.
-    fn pump(&mut self, side: usize, shared: &Shared, buffer: &mut [u8]) -> std::result::Result<(), Over> {
+    fn pump(&mut self, side: usize, shared: &Shared, buffer: &mut [u8]) -> std::result::Result<(), ConnectionEnd> {
         let mut pieces = 0;
-        while !self.ways[side].is_blocked() && !self.ways[side].has_ended && !self.is_congested(side) {
+        while !self.directions[side].is_blocked() && !self.directions[side].has_ended && !self.is_congested(side) {
             match self.sides[side].receive(buffer) {
                 Ok(0) => {
-                    self.ways[side].has_ended = true;
+                    self.directions[side].has_ended = true;
                     self.close(side)?;
                 }
                 Ok(count) => {
@@ -284,7 +284,7 @@ impl Pair {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(_) => return Err(Over::Failed(side)),
+                Err(_) => return Err(ConnectionEnd::Failed(side)),
             }
         }
         Ok(())
@@ -295,13 +295,13 @@ impl Pair {
         side == CLIENT && self.tracker.as_ref().is_some_and(|tracker| tracker.is_congested())
     }
 
-    fn send(&mut self, side: usize, bytes: &[u8]) -> std::result::Result<(), Over> {
-        let sent = self.sides[1 - side].send(bytes).map_err(|_| Over::Failed(1 - side))?;
+    fn send(&mut self, side: usize, bytes: &[u8]) -> std::result::Result<(), ConnectionEnd> {
+        let sent = self.sides[1 - side].send(bytes).map_err(|_| ConnectionEnd::Failed(1 - side))?;
         if sent < bytes.len() {
-            let way = &mut self.ways[side];
-            way.waiting.clear();
-            way.waiting.extend_from_slice(&bytes[sent..]);
-            way.sent = 0;
+            let direction = &mut self.directions[side];
+            direction.waiting.clear();
+            direction.waiting.extend_from_slice(&bytes[sent..]);
+            direction.sent = 0;
         }
         Ok(())
     }
@@ -324,38 +324,39 @@ impl Pair {
 
     /// Sends the waiting bytes of the direction that begins at `side`. If all are sent, continues to read from that
     /// side.
-    fn drain(&mut self, side: usize, shared: &Shared, buffer: &mut [u8]) -> std::result::Result<(), Over> {
-        let (way, to) = (&mut self.ways[side], &mut self.sides[1 - side]);
-        if !to.flush().map_err(|_| Over::Failed(1 - side))? {
+    fn drain(&mut self, side: usize, shared: &Shared, buffer: &mut [u8]) -> std::result::Result<(), ConnectionEnd> {
+        let (direction, to) = (&mut self.directions[side], &mut self.sides[1 - side]);
+        if !to.flush().map_err(|_| ConnectionEnd::Failed(1 - side))? {
             return Ok(());
         }
-        while way.is_blocked() {
-            let sent = to.send(&way.waiting[way.sent..]).map_err(|_| Over::Failed(1 - side))?;
+        while direction.is_blocked() {
+            let sent = to.send(&direction.waiting[direction.sent..]).map_err(|_| ConnectionEnd::Failed(1 - side))?;
             if sent == 0 {
                 return Ok(());
             }
-            way.sent += sent;
+            direction.sent += sent;
         }
-        (way.waiting, way.sent) = (Vec::new(), 0);
+        (direction.waiting, direction.sent) = (Vec::new(), 0);
         self.close(side)?;
         self.pump(side, shared, buffer)
     }
 
     /// Passes on the end of a direction, if all its bytes are sent.
-    fn close(&mut self, side: usize) -> std::result::Result<(), Over> {
-        let way = &mut self.ways[side];
-        if way.has_ended && !way.is_blocked() && !way.is_closed {
-            way.is_closed = true;
+    fn close(&mut self, side: usize) -> std::result::Result<(), ConnectionEnd> {
+        let direction = &mut self.directions[side];
+        if direction.has_ended && !direction.is_blocked() && !direction.is_closed {
+            direction.is_closed = true;
             self.sides[1 - side].end();
         }
-        if self.ways.iter().all(|way| way.is_closed) { Err(Over::Ended) } else { Ok(()) }
+        if self.directions.iter().all(|direction| direction.is_closed) { Err(ConnectionEnd::Ended) } else { Ok(()) }
     }
 
     /// Registers both sides for the events that they wait for. Returns false if that fails.
     fn register(&mut self, epoll: &OwnedFd, slot: u32, generation: u32) -> bool {
         for side in [CLIENT, SERVER] {
-            let reads = !self.ways[side].has_ended && !self.ways[side].is_blocked() && !self.is_congested(side);
-            let writes = self.ways[1 - side].is_blocked() || self.sides[side].wants_write();
+            let reads =
+                !self.directions[side].has_ended && !self.directions[side].is_blocked() && !self.is_congested(side);
+            let writes = self.directions[1 - side].is_blocked() || self.sides[side].wants_write();
             let mut wanted = epoll::EventFlags::empty();
             wanted.set(epoll::EventFlags::IN, reads);
             wanted.set(epoll::EventFlags::OUT, writes);

@@ -14,22 +14,22 @@ use crate::mandelbrot::View;
 use crate::plan::{Kernel, KernelPlan};
 
 /// A function that returns whether the work must end. A long unit calls it often.
-pub type Over<'a> = &'a dyn Fn() -> bool;
+pub type StopCheck<'a> = &'a dyn Fn() -> bool;
 const BUCKET: Duration = Duration::from_millis(100);
 
 /// The work of one thread.
 pub trait Work: Send {
     /// Does everything that must not be measured.
-    fn prepare(&mut self, over: Over<'_>) -> Result<()>;
+    fn prepare(&mut self, over: StopCheck<'_>) -> Result<()>;
     /// Executes one unit. Returns None if the unit was abandoned because the work is over.
-    fn unit(&mut self, over: Over<'_>) -> Result<Option<Done>>;
+    fn unit(&mut self, over: StopCheck<'_>) -> Result<Option<CompletedUnit>>;
     /// Checks the results, and returns the work's own measurements.
     fn report(&mut self) -> Value;
 }
 
 /// A unit that succeeded.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct CompletedUnit {
     /// Response time of the unit in nanoseconds. With None, it is the whole time of the unit.
     pub took_ns: Option<u64>,
     /// Name and duration in nanoseconds of each part of the response time.
@@ -79,7 +79,7 @@ impl Watch {
 }
 
 /// The threads of a trial.
-pub struct Crew {
+pub struct KernelThreads {
     gate: Arc<Gate<Window>>,
     /// Counts the threads whose work is done. This gate is always open.
     worked: Arc<Gate>,
@@ -95,7 +95,7 @@ pub struct Outcome {
     pub summary: Value,
 }
 
-impl Crew {
+impl KernelThreads {
     /// Starts the threads, which prepare, warm up, and wait for `start`.
     pub fn new(plan: &KernelPlan) -> Result<Self> {
         let gate = Arc::new(Gate::default());
@@ -108,8 +108,8 @@ impl Crew {
             let cpu = plan.pin.get(number % plan.pin.len().max(1));
             let settings = ThreadSettings::new(format!("kernel-{number}"))
                 .pin_to(cpu.map(std::slice::from_ref).unwrap_or_default());
-            let theirs = Arc::clone(&worked);
-            let works = move |gate: &Gate<Window>| run(work.as_mut(), warmup, gate, &theirs);
+            let finished = Arc::clone(&worked);
+            let works = move |gate: &Gate<Window>| run(work.as_mut(), warmup, gate, &finished);
             threads.push(BackgroundThread::start(settings, Arc::clone(&gate), works)?);
         }
         Ok(Self { gate, worked, threads })
@@ -194,7 +194,7 @@ fn run(work: &mut dyn Work, warmup: Duration, gate: &Gate<Window>, worked: &Gate
 }
 
 impl Counts {
-    fn count(&mut self, done: &Done, began: Instant, start: Instant) {
+    fn count(&mut self, done: &CompletedUnit, began: Instant, start: Instant) {
         let now = Instant::now();
         self.last = now - start;
         self.all.record(done.took_ns.unwrap_or_else(|| (now - began).as_nanos() as u64));
@@ -237,10 +237,10 @@ mod tests {
     const LOTTERY: &str = r#"{"kind": "lottery", "bytes": 1000000, "huge": "default", "draws": 1000, "probe_s": 0.0}"#;
 
     fn driven(kernel: &str, threads: usize) -> Outcome {
-        let crew = Crew::new(&plan(kernel, threads)).unwrap();
-        assert!(crew.watch().ready(Duration::from_secs(60)));
-        crew.start(Duration::from_millis(50));
-        crew.join().unwrap()
+        let threads = KernelThreads::new(&plan(kernel, threads)).unwrap();
+        assert!(threads.watch().ready(Duration::from_secs(60)));
+        threads.start(Duration::from_millis(50));
+        threads.join().unwrap()
     }
 
     #[test]
@@ -273,12 +273,12 @@ mod tests {
     struct Checked<'a>(&'a Gate);
 
     impl Work for Checked<'_> {
-        fn prepare(&mut self, _over: Over<'_>) -> Result<()> {
+        fn prepare(&mut self, _over: StopCheck<'_>) -> Result<()> {
             Ok(())
         }
 
-        fn unit(&mut self, _over: Over<'_>) -> Result<Option<Done>> {
-            Ok(Some(Done::default()))
+        fn unit(&mut self, _over: StopCheck<'_>) -> Result<Option<CompletedUnit>> {
+            Ok(Some(CompletedUnit::default()))
         }
 
         fn report(&mut self) -> Value {
@@ -305,23 +305,23 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_gave_up_are_waited_for_no_longer() {
+    fn done_returns_when_all_threads_have_failed() {
         let kernel = r#"{"kind": "lottery", "bytes": 4611686018427387904, "huge": "no", "draws": 1, "probe_s": 0.0}"#;
-        let crew = Crew::new(&plan(kernel, 2)).unwrap();
+        let threads = KernelThreads::new(&plan(kernel, 2)).unwrap();
         let began = Instant::now();
-        while !crew.watch().done(Duration::from_millis(10)) {
+        while !threads.watch().done(Duration::from_millis(10)) {
             assert!(began.elapsed() < Duration::from_secs(60));
         }
-        assert!(crew.join().is_err());
+        assert!(threads.join().is_err());
     }
 
     #[test]
-    fn a_crew_that_is_stopped_ends_before_its_time() {
-        let crew = Crew::new(&plan(SMALL, 2)).unwrap();
-        crew.start(Duration::from_secs(60));
-        crew.stop();
+    fn stopped_threads_end_before_the_deadline() {
+        let threads = KernelThreads::new(&plan(SMALL, 2)).unwrap();
+        threads.start(Duration::from_secs(60));
+        threads.stop();
         let began = Instant::now();
-        crew.join().unwrap();
+        threads.join().unwrap();
         assert!(began.elapsed() < Duration::from_secs(10));
     }
 
@@ -329,23 +329,23 @@ mod tests {
     fn a_picture_that_would_take_hours_ends_when_it_is_stopped() {
         let huge = r#"{"kind": "mandelbrot", "width": 4000, "height": 4000, "limit": 1000000, "variant": "scalar"}"#;
         let began = Instant::now();
-        let crew = Crew::new(&plan(huge, 1)).unwrap();
-        assert!(!crew.watch().ready(Duration::from_millis(20)), "it prepares");
-        drop(crew);
+        let threads = KernelThreads::new(&plan(huge, 1)).unwrap();
+        assert!(!threads.watch().ready(Duration::from_millis(20)), "it prepares");
+        drop(threads);
         assert!(began.elapsed() < Duration::from_secs(30));
     }
 
     #[test]
     fn a_crew_that_is_dropped_leaves_no_thread() {
-        drop(Crew::new(&plan(SMALL, 2)).unwrap());
+        drop(KernelThreads::new(&plan(SMALL, 2)).unwrap());
     }
 
     #[test]
     fn memory_that_cannot_be_had_is_an_error() {
         let kernel = r#"{"kind": "lottery", "bytes": 4611686018427387904, "huge": "no", "draws": 1, "probe_s": 0.0}"#;
-        let crew = Crew::new(&plan(kernel, 1)).unwrap();
-        crew.start(Duration::from_millis(10));
-        let error = crew.join().err().unwrap();
+        let threads = KernelThreads::new(&plan(kernel, 1)).unwrap();
+        threads.start(Duration::from_millis(10));
+        let error = threads.join().err().unwrap();
         assert_eq!(error.subject, "memory");
     }
 }

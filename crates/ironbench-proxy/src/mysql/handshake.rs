@@ -7,12 +7,12 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-use ironbench_capture::observed::Names;
+use ironbench_capture::observed::SessionNames;
 use ironbench_core::wire::Stream;
 use ironbench_core::wire::mysql::protocol::backend::{Reader, head};
 use ironbench_core::wire::mysql::protocol::capability as can;
 
-use crate::opening::{Begun, PATIENCE, Plain, Session};
+use crate::handshake::{HANDSHAKE_TIMEOUT, Plain, Session, StartedConnection};
 use crate::socket::Socket;
 
 /// Maximum length of a greeting or of a client's response to it.
@@ -38,13 +38,13 @@ pub struct Capabilities {
 }
 
 /// How connections start.
-pub struct MysqlOpening {
+pub struct MysqlHandshake {
     pub connect: Box<dyn Fn() -> ironbench_core::Result<Stream> + Send + Sync>,
 }
 
-impl MysqlOpening {
-    pub fn begin(&self, client: OwnedFd) -> io::Result<Option<Begun>> {
-        let deadline = Instant::now() + PATIENCE;
+impl MysqlHandshake {
+    pub fn begin(&self, client: OwnedFd) -> io::Result<Option<StartedConnection>> {
+        let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
         let mut to_client = Plain { fd: &client, deadline };
         let server = match (self.connect)() {
             Ok(Stream::Plain(server)) => server,
@@ -68,7 +68,12 @@ impl MysqlOpening {
         };
         to_server.write_all(&response)?;
         let session = Some(Session::Mysql(names, capabilities));
-        Ok(Some(Begun { client: Socket::plain(client), server: Socket::plain(server), answer: Vec::new(), session }))
+        Ok(Some(StartedConnection {
+            client: Socket::plain(client),
+            server: Socket::plain(server),
+            answer: Vec::new(),
+            session,
+        }))
     }
 }
 
@@ -115,7 +120,7 @@ fn removed(body: &mut [u8]) -> Option<u64> {
 
 /// Parses the client's response. Returns the names that it contains, and the capabilities of the session. Returns None
 /// if the response is damaged, or uses a capability that was not offered.
-fn introduced(body: &[u8], offered: u64) -> Option<(Names, Capabilities)> {
+fn introduced(body: &[u8], offered: u64) -> Option<(SessionNames, Capabilities)> {
     let mut rest = Reader(body);
     let chosen = u64::from(rest.u32().ok()?);
     if chosen & REMOVED != 0 || chosen & can::PROTOCOL_41 == 0 {
@@ -138,7 +143,7 @@ fn introduced(body: &[u8], offered: u64) -> Option<(Names, Capabilities)> {
     }
     let application = if has(can::CONNECT_ATTRS) { program(&mut rest).unwrap_or_default() } else { Vec::new() };
     let capabilities = Capabilities { deprecate_eof: has(can::DEPRECATE_EOF), secure: has(can::SECURE_CONNECTION) };
-    Some((Names { user, database, application }, capabilities))
+    Some((SessionNames { user, database, application }, capabilities))
 }
 
 /// Reads a string that ends at a zero byte or at the end of the packet.

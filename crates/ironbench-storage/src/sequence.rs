@@ -21,7 +21,7 @@ pub struct Cursor(AtomicU64);
 
 /// The I/Os of one thread. In a sequential pass, the threads start at offsets that divide the file into equal parts.
 #[derive(Debug)]
-pub struct Lane<'a> {
+pub struct IoSequence<'a> {
     cursor: &'a Cursor,
     random: Option<SplitMix64>,
     mix: SplitMix64,
@@ -33,8 +33,8 @@ pub struct Lane<'a> {
     limit: u64,
 }
 
-impl<'a> Lane<'a> {
-    /// Creates the lane of thread `number` of a file. Lanes with the same cursor share one sequence.
+impl<'a> IoSequence<'a> {
+    /// Creates the sequence of thread `number` of a file. Sequences with the same cursor share one sequence.
     pub fn new(pass: &Pass, number: u32, stream: u64, cursor: &'a Cursor) -> Self {
         let blocks = pass.blocks();
         let threads = u64::from(pass.threads);
@@ -84,11 +84,11 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_sequence_visits_every_block_once_before_it_begins_anew() {
+    fn a_sequence_visits_every_block_once_before_it_starts_again() {
         let cursor = Cursor::default();
         let pass = Pass { order: Order::Sequential, file_bytes: 10 * 4096, ..pass() };
-        let mut lane = Lane::new(&pass, 0, 0, &cursor);
-        let visited: Vec<_> = (0..20).map(|_| lane.next().unwrap()).collect();
+        let mut sequence = IoSequence::new(&pass, 0, 0, &cursor);
+        let visited: Vec<_> = (0..20).map(|_| sequence.next().unwrap()).collect();
         let offsets: Vec<_> = visited.iter().map(|next| next.offset / 4096).collect();
         assert_eq!(offsets, (0..10).chain(0..10).collect::<Vec<_>>());
         assert_eq!(visited.iter().filter(|next| next.wraps).count(), 2);
@@ -96,14 +96,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lanes_of_a_bounded_pass_do_all_of_it_together(blocks in 1u64..500, threads in 1u32..8, parts in 1u64..4) {
+        fn the_sequences_of_a_bounded_pass_together_cover_all_of_it(blocks in 1u64..500, threads in 1u32..8, parts in 1u64..4) {
             let bytes = blocks * parts * 4096;
             let pass = Pass { order: Order::Sequential, file_bytes: blocks * 4096, threads, until: Until::Bytes(bytes), ..pass() };
             let cursors: Vec<_> = (0..threads).map(|_| Cursor::default()).collect();
             let mut done = 0;
             for (number, cursor) in (0..threads).zip(&cursors) {
-                let mut lane = Lane::new(&pass, number, 0, cursor);
-                while let Some(next) = lane.next() {
+                let mut sequence = IoSequence::new(&pass, number, 0, cursor);
+                while let Some(next) = sequence.next() {
                     prop_assert!(next.offset + 4096 <= pass.file_bytes);
                     done += 1;
                 }
@@ -115,10 +115,10 @@ mod tests {
         fn random_blocks_stay_inside_the_file_and_reach_all_of_it(blocks in 1u64..50, seed: u64) {
             let cursor = Cursor::default();
             let pass = Pass { file_bytes: blocks * 4096, seed, ..pass() };
-            let mut lane = Lane::new(&pass, 0, 7, &cursor);
+            let mut sequence = IoSequence::new(&pass, 0, 7, &cursor);
             let mut seen = std::collections::BTreeSet::new();
             for _ in 0..blocks * 40 {
-                let next = lane.next().unwrap();
+                let next = sequence.next().unwrap();
                 prop_assert!(next.offset.is_multiple_of(4096) && next.offset < pass.file_bytes);
                 seen.insert(next.offset);
             }
@@ -128,8 +128,8 @@ mod tests {
         #[test]
         fn a_mix_has_the_share_of_reads_it_should(percent in 0u32..=100, seed: u64) {
             let cursor = Cursor::default();
-            let mut lane = Lane::new(&Pass { read_percent: percent, seed, ..pass() }, 0, 0, &cursor);
-            let reads = (0..10_000).filter(|_| lane.next().unwrap().reads).count();
+            let mut sequence = IoSequence::new(&Pass { read_percent: percent, seed, ..pass() }, 0, 0, &cursor);
+            let reads = (0..10_000).filter(|_| sequence.next().unwrap().reads).count();
             prop_assert!((reads as f64 / 100.0 - f64::from(percent)).abs() < 3.0, "{} of 10000", reads);
         }
     }

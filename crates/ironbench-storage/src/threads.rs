@@ -11,15 +11,15 @@ use ironbench_core::measure::threads::{Gate, NO_LIMIT, ThreadSettings, run_with_
 use ironbench_core::{Error, Result};
 
 use super::blocking::Blocking;
-use super::lane::{Cursor, Lane};
 use super::plan::{Io, Pass, Sync, Until};
 use super::record::{Outcome, Recording, Summary, seconds};
+use super::sequence::{Cursor, IoSequence};
 use super::uring::{self, Uring};
 
 /// Interval at which the caller's `poll` is called.
 const POLL: Duration = Duration::from_millis(20);
 /// The progress is updated once for this many I/Os. Updates are rare, because they access memory that threads share.
-const TOLD: u64 = 64;
+const IOS_PER_UPDATE: u64 = 64;
 
 /// Progress of a pass, which any thread can read and stop.
 #[derive(Debug, Default)]
@@ -44,33 +44,33 @@ impl Progress {
 
 /// The state that a working thread shares with others.
 #[derive(Debug)]
-pub struct Shift<'a> {
+pub struct ThreadContext<'a> {
     pub start: u64,
     deadline: u64,
     file: RawFd,
     evict: bool,
     progress: &'a Progress,
     gate: &'a Gate<u64>,
-    untold: std::cell::Cell<u64>,
+    unreported: std::cell::Cell<u64>,
 }
 
-impl Shift<'_> {
+impl ThreadContext<'_> {
     /// Whether the thread must start more I/Os. `ended` is the number of I/Os that have ended since the last call.
     #[inline]
-    pub fn goes_on(&self, now: u64, ended: u64) -> bool {
-        let untold = self.untold.get() + ended;
-        if untold >= TOLD {
-            self.progress.ios.fetch_add(untold, Relaxed);
-            self.untold.set(0);
+    pub fn must_continue(&self, now: u64, ended: u64) -> bool {
+        let unreported = self.unreported.get() + ended;
+        if unreported >= IOS_PER_UPDATE {
+            self.progress.ios.fetch_add(unreported, Relaxed);
+            self.unreported.set(0);
         } else {
-            self.untold.set(untold);
+            self.unreported.set(unreported);
         }
         now < self.deadline && !self.progress.is_stopped() && !self.gate.is_stopped()
     }
 
-    /// Is called before the sequence starts again at the beginning of the file.
+    /// Called before the sequence starts again at the beginning of the file.
     #[cold]
-    pub fn begun_anew(&self) {
+    pub fn before_restart(&self) {
         if self.evict {
             // If eviction fails, the scan reads from memory and is too fast. The pass continues nevertheless.
             let _ = super::blocking::evict(self.file);
@@ -87,17 +87,17 @@ pub fn run(pass: &Pass, progress: &Progress, poll: &mut dyn FnMut() -> bool) -> 
     let (io, note) = chosen(pass)?;
     let by_ring = io == "io_uring";
     // Without io_uring, every concurrent I/O needs its own thread.
-    let threads_per_lane = if by_ring { 1 } else { pass.depth };
-    let lanes: Vec<(usize, u32)> =
+    let threads_per_sequence = if by_ring { 1 } else { pass.depth };
+    let sequences: Vec<(usize, u32)> =
         (0..pass.files.len()).flat_map(|file| (0..pass.threads).map(move |number| (file, number))).collect();
-    let cursors: Vec<Cursor> = lanes.iter().map(|_| Cursor::default()).collect();
-    let count = lanes.len() * threads_per_lane as usize;
+    let cursors: Vec<Cursor> = sequences.iter().map(|_| Cursor::default()).collect();
+    let count = sequences.len() * threads_per_sequence as usize;
     let gate = Gate::<u64>::default();
-    let members = lanes.iter().enumerate().flat_map(|(place, &(file, number))| {
+    let members = sequences.iter().enumerate().flat_map(|(place, &(file, number))| {
         let (gate, cursor) = (&gate, &cursors[place]);
-        (0..threads_per_lane).map(move |extra| {
+        (0..threads_per_sequence).map(move |extra| {
             let stream = (place as u64) << 16 | u64::from(extra);
-            let lane = Lane::new(pass, number, stream, cursor);
+            let sequence = IoSequence::new(pass, number, stream, cursor);
             let work = move || {
                 let failed =
                     |error: io::Error| Error::failure(format!("storage, file {}", file + 1), error.to_string());
@@ -106,10 +106,11 @@ pub fn run(pass: &Pass, progress: &Progress, poll: &mut dyn FnMut() -> bool) -> 
                 let mut recording = Recording::default();
                 let Some(start) = gate.wait_for_start() else { return Ok((file, recording)) };
                 let deadline = deadline(pass, start);
-                let untold = std::cell::Cell::new(0);
-                let shift = Shift { start, deadline, file: fd, evict: pass.evict, progress, gate, untold };
+                let unreported = std::cell::Cell::new(0);
+                let context =
+                    ThreadContext { start, deadline, file: fd, evict: pass.evict, progress, gate, unreported };
                 let before = CpuTime::of_thread();
-                worker.run(lane, &shift, &mut recording).map_err(failed)?;
+                worker.run(sequence, &context, &mut recording).map_err(failed)?;
                 if pass.sync_at_end && pass.read_percent < 100 {
                     super::blocking::fsync(fd).map_err(failed)?;
                     recording.counted(clock::now() - start, 0);
@@ -147,10 +148,10 @@ impl Worker {
         Ok(Self::Thread(Blocking::prepare(pass, file, stream)))
     }
 
-    fn run(self, lane: Lane, shift: &Shift, recording: &mut Recording) -> io::Result<()> {
+    fn run(self, sequence: IoSequence, context: &ThreadContext, recording: &mut Recording) -> io::Result<()> {
         match self {
-            Self::Ring(ring) => ring.run(lane, shift, recording),
-            Self::Thread(thread) => thread.run(lane, shift, recording),
+            Self::Ring(ring) => ring.run(sequence, context, recording),
+            Self::Thread(thread) => thread.run(sequence, context, recording),
         }
     }
 }

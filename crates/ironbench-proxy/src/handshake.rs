@@ -10,20 +10,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ironbench_capture::observed::Names;
+use ironbench_capture::observed::SessionNames;
 use ironbench_core::wire::{Stream, UnauthenticatedConnection};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustls::ServerConnection;
 
-use crate::mysql::{Capabilities, MysqlOpening, MysqlTracker};
+use crate::mysql::{Capabilities, MysqlHandshake, MysqlTracker};
 use crate::postgres::PostgresTracker;
 use crate::socket::Socket;
 use crate::{Tracker, WallClock};
 
 /// Time limit for the client's first message. PostgreSQL allows 60 s for the whole log-in (authentication_timeout).
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length of the client's first message (MAX_STARTUP_PACKET_LENGTH in PostgreSQL).
 const LONGEST_STARTUP: usize = 10_000;
 /// Maximum length of the server's first message.
@@ -37,23 +37,23 @@ const CANCEL_REQUEST: u32 = 80_877_102;
 const TLS_HANDSHAKE: u8 = 0x16;
 
 /// How connections start in each protocol.
-pub enum Opening {
-    Postgres(PostgresOpening),
-    Mysql(MysqlOpening),
+pub enum Handshake {
+    Postgres(PostgresHandshake),
+    Mysql(MysqlHandshake),
 }
 
-impl Opening {
+impl Handshake {
     /// Starts the connection of a client. Returns None if the connection has already ended, for example after a cancel
     /// request.
-    pub fn begin(&self, client: OwnedFd) -> io::Result<Option<Begun>> {
+    pub fn begin(&self, client: OwnedFd) -> io::Result<Option<StartedConnection>> {
         match self {
-            Self::Postgres(opening) => opening.begin(client),
-            Self::Mysql(opening) => opening.begin(client),
+            Self::Postgres(handshake) => handshake.begin(client),
+            Self::Mysql(handshake) => handshake.begin(client),
         }
     }
 }
 
-pub struct PostgresOpening {
+pub struct PostgresHandshake {
     /// TLS for clients. With None, clients connect without TLS.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Whether clients connect over a Unix socket. Only ironbench's own user may use the socket.
@@ -62,7 +62,7 @@ pub struct PostgresOpening {
 }
 
 /// A connection whose bytes can be passed on.
-pub struct Begun {
+pub struct StartedConnection {
     pub client: Socket,
     pub server: Socket,
     /// The server's first messages, which the client has not received yet.
@@ -73,8 +73,8 @@ pub struct Begun {
 
 /// Information about a session at its start.
 pub enum Session {
-    Postgres(Names),
-    Mysql(Names, Capabilities),
+    Postgres(SessionNames),
+    Mysql(SessionNames, Capabilities),
 }
 
 impl Session {
@@ -86,9 +86,9 @@ impl Session {
     }
 }
 
-impl PostgresOpening {
-    fn begin(&self, client: OwnedFd) -> io::Result<Option<Begun>> {
-        let deadline = Instant::now() + PATIENCE;
+impl PostgresHandshake {
+    fn begin(&self, client: OwnedFd) -> io::Result<Option<StartedConnection>> {
+        let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
         let mut client = Client { fd: client, tls: None, deadline };
         let startup = loop {
             let first = client.startup(self.tls.as_ref())?;
@@ -141,7 +141,7 @@ impl PostgresOpening {
             Some(tls) => Socket::of_client(client.fd, *tls),
         };
         let session = has_statements.then_some(Session::Postgres(names));
-        Ok(Some(Begun { client, server: server.stream.into(), answer, session }))
+        Ok(Some(StartedConnection { client, server: server.stream.into(), answer, session }))
     }
 }
 
@@ -348,8 +348,8 @@ fn wait(fd: &OwnedFd, events: PollFlags, deadline: Instant) -> io::Result<()> {
 }
 
 /// Returns the names in the startup message, and whether the connection has statements.
-fn names(startup: &[u8]) -> (Names, bool) {
-    let (mut names, mut has_statements) = (Names::default(), true);
+fn names(startup: &[u8]) -> (SessionNames, bool) {
+    let (mut names, mut has_statements) = (SessionNames::default(), true);
     let mut words = startup[8..].split(|byte| *byte == 0);
     while let (Some(name), Some(value)) = (words.next().filter(|name| !name.is_empty()), words.next()) {
         match name {
