@@ -55,11 +55,15 @@ def environment(*packages: str) -> Environment:
 
 def figure_columns(content: Table) -> tuple[bool, ...]:
     """Says for each column whether it contains figures, which are aligned to the right."""
-    return (False, *(_has_figures(cells) for cells in list(zip(*content.rows, strict=True))[1:]))
+    return (False, *(_has_figures([row[place] for row in content.rows]) for place in range(1, len(content.head))))
 
 
 def _has_figures(cells: Sequence[Content]) -> bool:
     return any(isinstance(cell, TableCell) for cell in cells) or all(isinstance(cell, Missing) for cell in cells)
+
+
+def _words(cell: str | Missing) -> list[str]:
+    return (cell if isinstance(cell, str) else cell.words).split(" ")
 
 
 def cell_class(cell: Content, figure: bool) -> str:
@@ -69,10 +73,10 @@ def cell_class(cell: Content, figure: bool) -> str:
     aligned = ["figure"] if figure else []
     if isinstance(cell, TableCell):
         return " ".join([*aligned, "word"])
-    text = shown(cell)
-    if any(len(word) > _LONGEST_WORD for word in text.split(" ")):
+    words = _words(cell)
+    if any(len(word) > _LONGEST_WORD for word in words):
         return " ".join(aligned)
-    return " ".join([*aligned, "words" if " " in text else "word"])
+    return " ".join([*aligned, "words" if len(words) > 1 else "word"])
 
 
 def table_class(content: Table) -> str:
@@ -88,5 +92,5 @@ def _width(column: tuple[str, *tuple[Content, ...]]) -> int:
     """Returns the width in characters that a column needs: that of its longest value or word."""
     head, *cells = column
     values = [shown(cell) for cell in cells if isinstance(cell, TableCell)]
-    words = [word for cell in cells if not isinstance(cell, TableCell) for word in shown(cell).split(" ")]
+    words = [word for cell in cells if not isinstance(cell, TableCell) for word in _words(cell)]
     return max(map(len, (*head.split(" "), *values, *words)))
