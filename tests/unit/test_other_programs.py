@@ -42,6 +42,7 @@ ANSWERS = {
     "run sysbench --mysql-socket=/run/m.sock --mysql-user=sb --mysql-db=sbtest": "--mysql-socket, --mysql-user, "
     "--mysql-db are options of sysbench; instead, use --dsn 'mysql://sb@/sbtest?socket=/run/m.sock'",
     "run select-only --host db": "--host is an option of pgbench; instead, use --dsn postgresql://USER@db/DATABASE",
+    "run fileio": "fileio is a command of sysbench; `ironbench run storage` measures files without a database",
     "run TPROC-C": "write tpcc",
     "run hammerdb": "write tpcc",
     "run tpcc vuset vu 4": "vuset vu is a command of HammerDB; instead, use --clients 4",

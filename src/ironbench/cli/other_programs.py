@@ -136,8 +136,9 @@ def refuse(workload: str, files: Sequence[str], options: Sequence[str], engine: 
 
     found = workloads.find(workload)
     if found is None:
-        if suggested := _workload(workload):
-            raise InputError(f"workload {workload}", "there is no such workload", f"write {suggested}")
+        suggested = _workload(workload)
+        if hint := f"write {suggested}" if suggested else _said([workload]):
+            raise InputError(f"workload {workload}", "there is no such workload", hint)
         return
     if workload != "script" and files and (suggested := _said(files)):
         raise InputError(files[0], f"unexpected argument after the workload {workload}", suggested)
