@@ -165,12 +165,12 @@ def _server_cpu(postmaster: int) -> float:
     """Returns the CPU seconds of the postmaster, of backends that it has waited for, and of running backends
     (proc_pid_stat(5))."""
     ticks = 0
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            words = path.read_text().rpartition(")")[2].split()
+            words = (process / "stat").read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if path.parent.name == str(postmaster):
+        if process.name == str(postmaster):
             ticks += sum(int(word) for word in words[11:15])
         elif words[1] == str(postmaster):
             ticks += int(words[11]) + int(words[12])

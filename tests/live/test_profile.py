@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -161,12 +162,12 @@ def test_by_slices_a_profile_has_only_the_work_of_its_own_system(user: User) -> 
 def holders() -> set[int]:
     """Returns the processes with open performance events."""
     found = set()
-    for path in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if "perf_event" in str(path.readlink()):
-                found.add(int(path.parts[2]))
-        except OSError:
-            continue
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            for descriptor in list((process / "fd").iterdir()):
+                with suppress(OSError):
+                    if "perf_event" in str(descriptor.readlink()):
+                        found.add(int(process.name))
     return found
 
 

@@ -46,11 +46,12 @@ def user(tmp_path: Path, ssh: SshServer, server: Restartable) -> Iterator[User]:
 def cpus(server: Restartable) -> set[frozenset[int]]:
     """Returns the sets of CPUs on which the processes of the server may run."""
     first, found = server.first, set()
-    for status in Path("/proc").glob("[0-9]*/status"):
+    # Not a pattern with a file name: glob() fails if a process ends while it is visited.
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            text = status.read_text()
-            if f"PPid:\t{first}\n" in text or status.parent.name == str(first):
-                found.add(frozenset(os.sched_getaffinity(int(status.parent.name))))
+            text = (process / "status").read_text()
+            if f"PPid:\t{first}\n" in text or process.name == str(first):
+                found.add(frozenset(os.sched_getaffinity(int(process.name))))
         except OSError:
             continue
     return found
