@@ -237,11 +237,11 @@ def test_the_estimate_is_not_above_the_gain_at_which_all_cores_are_busy() -> Non
     assert (found.limit.resource, found.limit.gain.high) == ("wal", 2.0)
 
 
-def test_no_gain_is_estimated_if_other_programs_used_most_of_the_cpu() -> None:
+def test_the_cpu_time_of_other_programs_limits_the_estimated_gain() -> None:
     taken = Budget(server=0.14, client=0.02, other=0.82, idle=0.02)
     found = where_time_goes([replace(spent(client=0.98, CPU=0.02, samples=1e9), budget=taken)])
-    assert found is not None
-    assert (found.limit.resource, found.limit.gain) == ("client", None)
+    assert found is not None and found.limit.gain is not None
+    assert (found.limit.resource, found.limit.gain.high) == ("client", pytest.approx(0.18 / 0.14))
 
 
 def test_computing_with_idle_cores_and_no_wait_for_one_is_a_lack_of_clients() -> None:

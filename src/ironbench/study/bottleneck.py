@@ -301,8 +301,6 @@ def _limit(
     gain = _gain(parts, resources[first])
     if first == SERVER_CPU:
         return limit(first, why, gain)
-    if taken:  # the other programs leave too little CPU time for a gain that can be estimated
-        return limit(first, why)
     most = _most_of_cpu(first, records)
     if most < gain.low:
         return limit(first, why, Gain(most, most, cores_busy=True))
@@ -331,14 +329,14 @@ def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
 
 
 def _most_of_cpu(resource: str, records: Sequence[Record]) -> float:
-    """Returns the throughput with all cores busy, as a multiple of the measured throughput, if a transaction takes
-    as much CPU time as before. If the client is the bottleneck, only the server counts. Returns infinity if CPU
-    time was not measured."""
+    """Returns the throughput at which the server and the client use all CPU time that other programs leave, as a
+    multiple of the measured throughput. A transaction takes as much CPU time as before. If the client is the
+    bottleneck, its CPU time does not count. Returns infinity if CPU time was not measured."""
     budgets = [record.budget for record in records]
     if not all(budget.measured for budget in budgets):
         return math.inf
-    busy = fmean(one.server + (0.0 if resource == CLIENT else one.client) for one in budgets)
-    return 1 / busy if busy else math.inf
+    used = fmean(one.server + (0.0 if resource == CLIENT else one.client) for one in budgets)
+    return max(1.0, (1 - fmean(one.taken for one in budgets)) / used) if used else math.inf
 
 
 def _idle_cores(parts: Mapping[str, Part], records: Sequence[Record]) -> float | None:
