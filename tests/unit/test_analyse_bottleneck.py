@@ -230,7 +230,7 @@ def test_the_estimate_is_not_above_the_gain_at_which_all_cores_are_busy() -> Non
     waits = spent(client=0.95, CPU=0.05, samples=1e9)
     busy = where_time_goes([replace(waits, budget=Budget(server=0.4, client=0.3, idle=0.3))])
     assert busy is not None and busy.limit.gain is not None
-    assert (busy.limit.resource, busy.limit.gain.low, busy.limit.gain.high) == ("client", 2.5, 2.5)
+    assert (busy.limit.resource, busy.limit.gain.low, busy.limit.gain.high) == ("client", 1.0, 2.5)
     flush = replace(spent(log_flush=0.8, CPU=0.2, samples=1e9), budget=Budget(server=0.4, client=0.1, idle=0.5))
     found = where_time_goes([flush])
     assert found is not None and found.limit.gain is not None
@@ -242,6 +242,11 @@ def test_the_cpu_time_of_other_programs_limits_the_estimated_gain() -> None:
     found = where_time_goes([replace(spent(client=0.98, CPU=0.02, samples=1e9), budget=taken)])
     assert found is not None and found.limit.gain is not None
     assert (found.limit.resource, found.limit.gain.high) == ("client", pytest.approx(0.18 / 0.14))
+    busy = where_time_goes(
+        [replace(spent(locks=0.98, CPU=0.02, samples=1e9), budget=Budget(server=0.9, client=0.1, idle=0))]
+    )
+    assert busy is not None
+    assert limit_sentence(busy).endswith("the throughput is the same, because all cores are busy.")
 
 
 def test_computing_with_idle_cores_and_no_wait_for_one_is_a_lack_of_clients() -> None:

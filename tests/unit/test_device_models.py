@@ -34,7 +34,7 @@ def test_every_kind_of_device_that_labs_need_is_there() -> None:
 
 @pytest.mark.parametrize("name", HOLDING)
 def test_every_model_can_be_built_measured_and_put_into_arrays(name: str) -> None:
-    assert models.normal(f"raid0( 2,{name} )") == f"raid0(2, {name})"
+    assert models.normalized(f"raid0( 2,{name} )") == f"raid0(2, {name})"
     for one in seen(name, CORE, capacity=4 << 30):
         assert one.iops > 0
         assert one.p99_s >= one.mean_s * 0.5
@@ -82,7 +82,7 @@ def test_a_model_of_ones_own_takes_what_it_does_not_say_from_another(tmp_path: P
     assert figures["seek_average_read"].value == pytest.approx(0.0038)
     assert figures["seek_average_read"].origin == "yours"
     assert figures["rpm"].value == 10_000
-    assert models.normal("raid1(2, ours)", [str(file)]) == "raid1(2, ours)"
+    assert models.normalized("raid1(2, ours)", [str(file)]) == "raid1(2, ours)"
 
 
 def test_the_environment_names_files_with_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,6 +134,6 @@ def test_figures_that_contradict_each_other_are_refused_when_the_device_is_built
 
 def test_a_mistake_in_an_expression_is_named_with_its_column_and_the_nearest_name() -> None:
     with pytest.raises(InputError) as caught:
-        models.normal("raid0(4, ssd-sata-2012)")
+        models.normalized("raid0(4, ssd-sata-2012)")
     assert "column 10" in caught.value.cause
     assert "ssd-sata-201" in caught.value.hint

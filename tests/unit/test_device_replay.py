@@ -104,8 +104,8 @@ def test_the_time_of_day_is_told_on_the_clock_of_a_device(tmp_path: Path) -> Non
     counters.write_text(json.dumps({"now_ns": 90_000_000_000}))
     now = time.time()
     one = recording.trace_window(counters, now - 30, 5)
-    assert one.began == pytest.approx(60e9, abs=1e9)
-    assert one.ended - one.began == 5_000_000_000
+    assert one.start_ns == pytest.approx(60e9, abs=1e9)
+    assert one.end_ns - one.start_ns == 5_000_000_000
 
 
 def test_a_trace_of_an_earlier_version_has_counters_that_are_ignored(tmp_path: Path) -> None:

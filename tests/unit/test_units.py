@@ -53,7 +53,7 @@ def test_a_size_means_the_same_in_an_option_a_data_sheet_and_a_device_expression
 
     for written in ("64KB", "64KiB", "3MB", "3MiB", "2GB", "2GiB"):
         assert units.size("x", written) == units.figure("x", written)
-        assert models.normal(f"hdd-7200(capacity={written})") == models.normal(
+        assert models.normalized(f"hdd-7200(capacity={written})") == models.normalized(
             f"hdd-7200(capacity={units.size('x', written)})"
         )
 

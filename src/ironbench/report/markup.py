@@ -54,7 +54,7 @@ def environment(*packages: str) -> Environment:
 
 
 def figure_columns(content: Table) -> tuple[bool, ...]:
-    """Says for each column whether it contains figures, which are aligned to the right."""
+    """Returns for each column whether it contains figures, which are aligned to the right."""
     return (False, *(_has_figures([row[place] for row in content.rows]) for place in range(1, len(content.head))))
 
 
@@ -89,7 +89,7 @@ def table_class(content: Table) -> str:
 
 
 def _width(column: tuple[str, *tuple[Content, ...]]) -> int:
-    """Returns the width in characters that a column needs: that of its longest value or word."""
+    """Returns the width in characters that a column needs: the length of its longest value or word."""
     head, *cells = column
     values = [shown(cell) for cell in cells if isinstance(cell, TableCell)]
     words = [word for cell in cells if not isinstance(cell, TableCell) for word in _words(cell)]

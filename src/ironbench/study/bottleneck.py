@@ -301,9 +301,9 @@ def _limit(
     gain = _gain(parts, resources[first])
     if first == SERVER_CPU:
         return limit(first, why, gain)
-    most = _most_of_cpu(first, records)
+    most = _cpu_limit(first, records)
     if most < gain.low:
-        return limit(first, why, Gain(most, most, cores_busy=True))
+        return limit(first, why, Gain(1.0, most, cores_busy=True))
     return limit(first, why, replace(gain, high=min(gain.high, most)))
 
 
@@ -328,10 +328,11 @@ def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
     return Gain(1 / (1 - min(least, _ALL)), 1 / (1 - most) if most < _ALL else math.inf)
 
 
-def _most_of_cpu(resource: str, records: Sequence[Record]) -> float:
+def _cpu_limit(resource: str, records: Sequence[Record]) -> float:
     """Returns the throughput at which the server and the client use all CPU time that other programs leave, as a
-    multiple of the measured throughput. A transaction takes as much CPU time as before. If the client is the
-    bottleneck, its CPU time does not count. Returns infinity if CPU time was not measured."""
+    multiple of the measured throughput. This assumes that a transaction takes as much CPU time as before, and that the
+    kernel's share does not grow. If the client is the bottleneck, its CPU time does not count. Returns infinity if CPU
+    time was not measured."""
     budgets = [record.budget for record in records]
     if not all(budget.measured for budget in budgets):
         return math.inf

@@ -118,7 +118,8 @@ def truncated(files: Number) -> str:
 def truncated_archives(files: Strings) -> str:
     """Example with files='server.csv.gz': `the compressed data of server.csv.gz are truncated; the log entries after
     this point are missing`."""
-    return f"the compressed data of {names(files)} are truncated; the log entries after this point are missing"
+    these = names(files) or "unknown files"
+    return f"the compressed data of {these} are truncated; the log entries after this point are missing"
 
 
 @wording("capture-clock-steps")

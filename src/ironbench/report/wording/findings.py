@@ -244,19 +244,22 @@ def loads_searched(of: str, cell: float, baseline: float) -> str:
 def block_dropped(block: int, why: Sequence[Note]) -> str:
     """Example with block=3, why=[note('cell-not-measured', cell='WAL in memory')]: `block 3: WAL in memory was not
     measured`."""
-    return f"block {block}: {'; '.join(map(text, why)) or 'incomplete'}"
+    return f"block {block}: {_reasons(why)}"
+
+
+def _reasons(why: Sequence[Note]) -> str:
+    return "; ".join(map(text, why)) or "incomplete"
 
 
 def dropped_blocks(dropped: Iterable[Note]) -> list[str]:
-    """Names the blocks of each reason. `dropped`: notes of the code `block-dropped`.
+    """Names the blocks that were dropped for the same reasons. `dropped`: notes of the code `block-dropped`.
 
     Example with dropped=[note('block-dropped', block=2, why=[note('cell-not-measured', cell='WAL in memory')]),
     note('block-dropped', block=3, why=[note('cell-not-measured', cell='WAL in memory')])]: `blocks 2, 3: WAL in memory
     was not measured`."""
     blocks: dict[str, list[str]] = {}
     for one in dropped:
-        for why in one.values["why"] or (None,):
-            blocks.setdefault(text(why) if why else "incomplete", []).append(str(one.values["block"]))
+        blocks.setdefault(_reasons(one.values["why"]), []).append(str(one.values["block"]))
     return [f"{'block' if len(named) == 1 else 'blocks'} {', '.join(named)}: {why}" for why, named in blocks.items()]
 
 

@@ -29,6 +29,8 @@ _FILES = {**_PART, "data": "data"}
 _SETTINGS_NAMED = 3
 _MOST_PERCENT = 2.0
 """Gains below this factor are written as percentages, larger ones as multiples."""
+_NO_GAIN = 1.05
+"""An estimate below this factor is written as no gain, because `1x` says nothing."""
 
 
 def _files_on_device(parts: Sequence[str]) -> str:
@@ -70,6 +72,8 @@ def _limit_and_gain(spent: TimeSpent, measured: Sequence[Ceiling]) -> str:
     if limit.resource == CONCURRENCY:
         return f"{why} Estimate: with all cores busy, up to {roughly(limit.gain.high)}x the throughput."
     if limit.gain.cores_busy:
+        if limit.gain.high < _NO_GAIN:
+            return f"{why} Estimate: without this bottleneck, the throughput is the same, because all cores are busy."
         most = f"up to {roughly(limit.gain.high)}x the throughput, with all cores busy"
         return f"{why} Estimate: without this bottleneck, {most}."
     return f"{why} Estimate: without this bottleneck, {_range(limit.gain)} throughput."
