@@ -120,8 +120,8 @@ def other_programs() -> str:
         "```",
         "",
         "Without `--dsn`, ironbench starts a server. `ironbench run` loads the data of a workload before the",
-        "first trial, warms up before each trial (for 5 s, or 10 s with `tpcc`), and checks the results after each",
-        "trial. No separate commands are needed.",
+        "first trial, warms up before each trial (for 5 s by default, 10 s with `tpcc`, none with `tpch`), and checks",
+        "the results after each trial. No separate commands are needed.",
         "",
     ]
     for program in programs():

@@ -156,7 +156,7 @@ def interrupted(user: User, engine: str = "null") -> LabDirectory:
 
 
 @pytest.mark.long
-def test_a_lab_that_goes_on_repeats_the_cautions_of_its_start(user: User) -> None:
+def test_a_resumed_lab_repeats_the_warnings_of_its_start(user: User) -> None:
     path = written(user)
     (user.home / "one.sql").write_text("SELECT :typo;\n")
     path.write_text(path.read_text().replace('name = "select-only"', 'name = "script"\nfiles = ["one.sql"]'))

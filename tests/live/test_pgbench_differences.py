@@ -280,7 +280,7 @@ def test_a_script_comes_from_standard_input(both: Programs) -> None:
     assert [line.rpartition(" ")[2] for line in done.debug] == ["42"] * 4
 
 
-def test_a_variable_that_nobody_defines_is_a_caution_before_the_run(both: Programs) -> None:
+def test_an_undefined_variable_is_a_warning_before_the_run(both: Programs) -> None:
     file = both.file("typo.sql", "\\set amount random(1, 5)\nSELECT :amuont;\n")
     done = both.ironbench(file, "--transactions", "1", "--protocol", "prepared")
     lines = done.stderr.splitlines()
@@ -295,7 +295,7 @@ def test_a_variable_that_nobody_defines_is_a_caution_before_the_run(both: Progra
     assert "warning:" not in both.ironbench(sound, "--transactions", "1").stderr
 
 
-def test_the_plan_and_the_run_of_a_lab_show_cautions_as_a_run_does(both: Programs) -> None:
+def test_the_plan_and_the_run_of_a_lab_show_the_warnings_that_a_run_shows(both: Programs) -> None:
     script = both.file("typo.sql", "\\set amount 1\nSELECT :amuont;\n")
     lab = both.file(
         "typo.toml",

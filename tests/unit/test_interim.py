@@ -25,24 +25,24 @@ growing = st.lists(st.integers(1, 12), min_size=1, max_size=4).map(
 )
 
 
-def test_one_look_spends_everything() -> None:
+def test_a_single_analysis_spends_everything() -> None:
     assert levels(0.05, (6,), 2) == pytest.approx((0.05,))
     assert levels(0.05, (6,), 1) == pytest.approx((0.05,))
 
 
-def test_five_equal_looks_have_the_published_boundaries() -> None:
+def test_five_equally_spaced_analyses_have_the_published_boundaries() -> None:
     # Lan and DeMets (1983), table 1, the linear spending function: one-sided 0.025, five equal analyses.
     bounds = [normal.inv_cdf(1 - level / 2) for level in levels(0.05, (10, 20, 30, 40, 50), 2)]
     assert bounds == pytest.approx([2.58, 2.49, 2.41, 2.34, 2.28], abs=0.006)
 
 
-def test_a_look_before_the_sixth_block_spends_nothing() -> None:
+def test_an_analysis_before_the_sixth_block_spends_nothing() -> None:
     assert levels(0.05, (3, 6, 12), 2) == pytest.approx((0.0, *levels(0.05, (6, 12), 2)), abs=1e-6)
 
 
 @settings(max_examples=15)
 @given(growing, st.sampled_from([1, 2]))
-def test_no_look_is_laxer_than_the_whole_and_none_is_negative(planned: tuple[int, ...], sides: int) -> None:
+def test_no_level_is_above_alpha_or_negative(planned: tuple[int, ...], sides: int) -> None:
     found = levels(0.05, planned, sides)
     assert all(0 <= level <= 0.05 + 1e-9 for level in found)
     assert (found[-1] > 0) == (planned[-1] >= 6)
@@ -50,7 +50,7 @@ def test_no_look_is_laxer_than_the_whole_and_none_is_negative(planned: tuple[int
 
 @pytest.mark.parametrize("planned", [(6, 12), (6, 10), (6, 12, 18)])
 @pytest.mark.parametrize("sides", [1, 2])
-def test_the_looks_together_cross_as_often_as_they_may(planned: tuple[int, ...], sides: int) -> None:
+def test_all_analyses_together_have_the_error_rate_alpha(planned: tuple[int, ...], sides: int) -> None:
     dice = np.random.default_rng(5)
     sums = np.cumsum(dice.standard_normal((200_000, planned[-1])), axis=1)
     crossed = np.zeros(len(sums), dtype=bool)
@@ -69,7 +69,7 @@ def test_an_added_stage_is_a_round_of_its_own() -> None:
     assert third.level(0.05, 2) == pytest.approx(0.05)
 
 
-def test_a_look_beyond_the_last_stage_is_the_last() -> None:
+def test_an_analysis_after_the_last_stage_is_the_last() -> None:
     assert analysis_after(Method((Stage(1, 6),), seed=1), 4).number == 1
 
 
@@ -123,7 +123,7 @@ def test_the_blocks_advised_are_enough_and_one_fewer_is_not() -> None:
     assert blocks_needed(0.001, 2.0, 10, 0.05, 0.05, 6) is None
 
 
-def test_the_blocks_that_are_planned_are_advised_only_where_the_level_of_the_last_look_finds_the_margin() -> None:
+def test_the_planned_blocks_are_advised_only_if_the_last_analysis_can_detect_the_margin() -> None:
     place = analysis_after(Method((Stage(1, 6), Stage(2, 6), Stage(3, 6)), seed=1), 1)
     last = levels(0.05, place.planned)[-1]
     advised, not_advised = 0, 0

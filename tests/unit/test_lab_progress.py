@@ -130,7 +130,7 @@ def test_loading_before_the_first_trial_says_nothing_of_the_time_of_the_others()
     assert ", 40 s left: " in said
 
 
-def test_where_a_lab_will_look_again_time_is_that_until_the_next_look() -> None:
+def test_before_the_last_interim_analysis_the_remaining_time_ends_at_the_next_one() -> None:
     plan = labfactory.lab({"log": ("disk", "memory")}, blocks=6)
     stages = (Stage(1, 6), Stage(2, 6))
     trials = tuple(replace(trial, purpose="lab") for trial in plan.trials)

@@ -89,7 +89,7 @@ def test_an_added_round_has_the_rated_cells_and_the_order_of_the_first(order: st
     assert all(cells == declared[: len(cells)] for cells in by_block) == (order == "fixed")
 
 
-def test_the_looks_that_an_added_round_replaced_keep_their_share_of_the_first_rounds_level(tmp_path: Path) -> None:
+def test_analyses_that_an_added_round_replaced_keep_their_share_of_the_first_rounds_alpha(tmp_path: Path) -> None:
     plan = lab(LOG, blocks=10)
     method = Method((Stage(1, 6), Stage(2, 4)), 7)
     directory = LabDirectory(tmp_path)

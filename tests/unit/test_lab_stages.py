@@ -60,7 +60,7 @@ def test_what_no_later_stage_measures_does_not_keep_a_lab_going() -> None:
     assert not stage_ends_lab(plan, first_stage(plan, 1.0, 0.5, spread=0.1), 1), "the lab's own comparison is open"
 
 
-def test_cells_that_are_measured_in_the_first_stage_alone_have_one_look() -> None:
+def test_configurations_of_only_the_first_stage_have_one_analysis() -> None:
     plan = lab(Claim("?", "ratio", P99, RATED, None, 0.9))
     for stage in (1, 2):
         rated = next(one for one in findings(first_stage(plan, 1.2, 1.0, 0.2), plan, stage) if one.cell == RATED[0])

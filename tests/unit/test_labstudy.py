@@ -410,7 +410,7 @@ def test_what_is_missing_of_the_plan_is_said() -> None:
     assert studied(plan, records).complete
 
 
-def test_blocks_that_were_dropped_and_cells_that_were_skipped_are_among_the_cautions() -> None:
+def test_dropped_blocks_and_skipped_configurations_are_among_the_caveats() -> None:
     plan = lab({"log": ("disk", "memory", "ssd")}, skipped={"log=ssd": "no such directory"})
     records = trials(plan, {"log=disk": 1000.0, "log=memory": 1500.0})
     dead = replace(records[0], status=Status.FAILED, metrics={}, causes=(text_note("disk full"),))

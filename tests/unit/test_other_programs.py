@@ -9,6 +9,7 @@ import typer.main
 from ironbench import cli, workloads
 from ironbench.cli.other_programs import programs
 
+TPCC_OPTIONS = "known: affinity, batch, delivery, pacing, procedures, references, warehouses"
 ANSWERS = {
     "run tpcb-like -c 8": "-c is an option of pgbench; instead, use --clients 8",
     "run tpcb-like -c8": "-c is an option of pgbench; instead, use --clients 8",
@@ -41,6 +42,20 @@ ANSWERS = {
     "N is the number of transactions per client. In sysbench, N is the total for all threads.",
     "run sysbench --mysql-socket=/run/m.sock --mysql-user=sb --mysql-db=sbtest": "--mysql-socket, --mysql-user, "
     "--mysql-db are options of sysbench; instead, use --dsn 'mysql://sb@/sbtest?socket=/run/m.sock'",
+    "run sysbench --mysql-ssl=on --mysql-port=3307 --mysql-host=db": "--mysql-ssl, --mysql-port, --mysql-host are "
+    "options of sysbench; instead, use --dsn 'mysql://USER@db:3307/DATABASE?tls=require'",
+    "run sysbench --mysql-host=db --mysql-ssl=on": "--mysql-host, --mysql-ssl are options of sysbench; instead, use "
+    "--dsn 'mysql://USER@db/DATABASE?tls=require'",
+    "run sysbench --mysql-host=db --mysql-ssl=off": "--mysql-host, --mysql-ssl are options of sysbench; instead, use "
+    "--dsn mysql://USER@db/DATABASE",
+    "run sysbench --mysql-ssl=on": "--mysql-ssl is an option of sysbench; instead, use --dsn "
+    "'mysql://USER@HOST/DATABASE?tls=require'",
+    "run sysbench --mysql-ssl --mysql-socket=/run/m.sock": "--mysql-ssl, --mysql-socket are options of sysbench; "
+    "instead, use --dsn 'mysql://USER@/DATABASE?socket=/run/m.sock&tls=require'",
+    "run sysbench --mysql_host=db --mysql_user=PORT": "--mysql_host, --mysql_user are options of sysbench; instead, "
+    "use --dsn mysql://PORT@db/DATABASE",
+    f"run sysbench --mysql-host={'long.' * 20}example": "--mysql-host is an option of sysbench; instead, use --dsn "
+    f"mysql://USER@{'long.' * 20}example/DATABASE",
     "run select-only --host db": "--host is an option of pgbench; instead, use --dsn postgresql://USER@db/DATABASE",
     "run fileio": "fileio is a command of sysbench; `ironbench run storage` measures files without a database",
     "run TPROC-C": "write tpcc",
@@ -50,6 +65,25 @@ ANSWERS = {
     "run tpcc --warehouse 2": "use --with warehouses=2",
     "run tpcc --with pg_count_ware=2": "pg_count_ware is an option of HammerDB; instead, use --with warehouses=2",
     "run tpcc --with rampup=2": "rampup is an option of HammerDB; instead, use --warmup 2m",
+    "run tpcc --with scale=10": TPCC_OPTIONS,
+    "run tpcc --with tables=3": TPCC_OPTIONS,
+    "run tpcc --with table_size=3": TPCC_OPTIONS,
+    "run tpcc --with fillfactor=90": TPCC_OPTIONS,
+    "run tpcc --with test=oltp_insert": TPCC_OPTIONS,
+    "run tpcb-like --with count_ware=2": "known: fillfactor, scale",
+    "run tpcb-like --count_ware 2": "count_ware is an option of HammerDB; instead, use ironbench run tpcc --with "
+    "warehouses=2",
+    "run tpcc oltp_insert": "oltp_insert is a test of sysbench; instead, use ironbench run sysbench --with "
+    "test=oltp_insert",
+    "run tpcc --with oltp_insert": "oltp_insert is a test of sysbench; instead, use ironbench run sysbench --with "
+    "test=oltp_insert",
+    "run tpcb-like pg_count_ware 2": "pg_count_ware is an option of HammerDB; instead, use ironbench run tpcc --with "
+    "warehouses=2",
+    "run tpcb-like vuset vu 4": "vuset vu is a command of HammerDB; instead, use --clients 4",
+    "run tpcc dbset bm TPC-H": "dbset bm is a command of HammerDB; instead, use ironbench run tpch",
+    "run tpcb-like --with bm=TPC-H": "bm is an option of HammerDB; instead, use ironbench run tpch",
+    "dbset bm TPC-C": "dbset bm is a command of HammerDB; instead, use ironbench run tpcc",
+    "dbset bm TPC-H": "dbset bm is a command of HammerDB; instead, use ironbench run tpch",
     "run tpcc --engine pg": "write --engine postgres",
     "run tpcc --engine mysql": "write --engine mariadb",
     "vuset vu 4": "vuset vu is a command of HammerDB; instead, use ironbench run tpcc --clients 4",
@@ -59,7 +93,7 @@ ANSWERS = {
     "oltp_read_only --threads=4 run": "oltp_read_only is a test of sysbench; instead, use ironbench run sysbench "
     "--with test=oltp_read_only",
     "hammerdb": "write ironbench run tpcc",
-    "run tpcc --with colour=red": "known: affinity, batch, delivery, pacing, procedures, references, warehouses",
+    "run tpcc --with colour=red": TPCC_OPTIONS,
     "run tpcb-like -h": "see `ironbench run --help`",
     "run tpcb-like -z": "see `ironbench run --help`",
     "run tpcb-like -- -c 8 --time": "",

@@ -219,7 +219,7 @@ def test_many_systems_are_told_by_the_first_and_the_highest() -> None:
     assert {name for name, _ in rest} == {"s0", "s5"}
 
 
-def test_incoherent_numbers_are_among_the_cautions() -> None:
+def test_inconsistent_numbers_are_among_the_caveats() -> None:
     (study,) = studies([record(metrics={"response_time_mean_s": 1e-6})])
     assert any("Little's law is not satisfied" in text for text in caveats(study))
 
@@ -268,7 +268,7 @@ def test_the_comparison_document_holds_ratios() -> None:
     assert rows["throughput"]["overlap"] is False
 
 
-def test_a_run_ends_with_its_curve_and_cautions() -> None:
+def test_a_run_ends_with_its_curve_and_caveats() -> None:
     out = io.StringIO()
     run_summary([suspect(record(clients=n)) for n in (1, 2)], EMPTY, Printer(out, io.StringIO()))
     assert "2 trials flagged" in out.getvalue()

@@ -91,7 +91,7 @@ def contention(found: Scaling) -> str:
     return value
 
 
-def test_few_numbers_of_clients_and_a_curve_that_misses_are_cautions() -> None:
+def test_few_numbers_of_clients_and_a_curve_with_a_poor_fit_are_caveats() -> None:
     few = of(Usl(0.05, 0.001, 500.0), (1, 4, 16, 64)).caveats
     assert ("curve-of-few-points", {"points": 4, "enough": 6}) in [(one.code, one.values) for one in few]
     cliff = [record(DISK, n, 100.0 * n if n < 20 else 400.0 + b) for n in (1, 2, 4, 8, 16, 32, 64) for b in range(3)]

@@ -3,9 +3,10 @@ reference page."""
 
 from __future__ import annotations
 
+import re
 import shlex
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -15,7 +16,7 @@ from urllib.parse import quote
 
 from ironbench.errors import InputError, shortened
 
-_PARTS = {
+_ADDRESS_OPTIONS = {
     "HOST": ("host", "h"),
     "PORT": ("port", "p"),
     "USER": ("user", "username", "U"),
@@ -23,8 +24,9 @@ _PARTS = {
     "FILE": ("socket",),
 }
 """Placeholders in a suggested DSN, with the last word of the options that contain the value."""
+_TLS = "tls=require"
 _LONGEST = 60
-"""Maximum number of characters that a hint shows of a value."""
+"""Maximum number of characters that a hint shows of a value, except in a DSN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,17 @@ class OtherOption:
     """Remark on the reference page. If `equivalent` is empty, the remark is also the hint."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Values that ironbench writes differently. The key is the other program's value; the value is ironbench's."""
-    cautious: bool = False
+    remark_in_hint: bool = False
     """Whether a hint also shows the remark."""
 
     def words(self, value: str) -> str:
         """Returns ironbench's equivalent for this value of the option."""
         return self.equivalent.format(shlex.quote(shortened(self.values.get(value, value), _LONGEST)))
+
+    def suits(self, names: Container[str]) -> bool:
+        """Returns whether ironbench's equivalent can be used with a workload that has options with these names."""
+        kind, _, setting = self.equivalent.partition(" ")
+        return kind != "--with" or setting.partition("=")[0] in names
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +125,10 @@ def hint(words: Sequence[str], unknown: str, known: Mapping[str, str], command: 
         for name, option in options.items()
         if option.equivalent and not option.equivalent.startswith("--dsn")
     ]
-    equivalents += _dsn([one.equivalent for one in options.values() if one.equivalent.startswith("--dsn")], given)
+    equivalents += _dsn(options, given)
     equivalents += [f"{program.workload} --with test={word}" for word in words if word in program.tests]
     parts = [f"instead, use {_command(equivalents, program, command)}"] if equivalents else []
-    shown = (option.remark for option in options.values() if option.cautious or not option.equivalent)
+    shown = (option.remark for option in options.values() if option.remark_in_hint or not option.equivalent)
     for remark in dict.fromkeys(shown):
         named = ", ".join(name for name, option in options.items() if option.remark == remark)
         parts.append(f"{named}: {remark}" if len(given) > 1 else remark)
@@ -137,20 +144,20 @@ def refuse(workload: str, files: Sequence[str], options: Sequence[str], engine: 
     found = workloads.find(workload)
     if found is None:
         suggested = _workload(workload)
-        if hint := f"write {suggested}" if suggested else _said([workload]):
+        if hint := f"write {suggested}" if suggested else _translate_words([workload], workload):
             raise InputError(f"workload {workload}", "there is no such workload", hint)
         return
-    if workload != "script" and files and (suggested := _said(files)):
+    if workload != "script" and files and (suggested := _translate_words(files, workload)):
         raise InputError(files[0], f"unexpected argument after the workload {workload}", suggested)
     known = {one.name for one in found.options}
     for text in options:
         name, equals, value = text.partition("=")
         if name.replace("-", "_") in known or name in known:
             continue
-        if not equals and (suggested := _said([text])):
+        if not equals and (suggested := _translate_words([text], workload)):
             raise InputError("--with", f"{text!r} is not KEY=VALUE", suggested)
         for program in sorted(programs(), key=lambda one: one.workload != workload):
-            if option := program.setting(name):
+            if (option := program.setting(name)) and option.suits(known):
                 raise InputError(
                     f"--with {name}",
                     f"is not an option of {workload}",
@@ -167,8 +174,8 @@ def command_hint(words: Sequence[str]) -> str:
     """Returns a hint if the words after `ironbench`, which begin with an unknown command, are those of another program.
     Otherwise, returns an empty text."""
     plain = [word for word in words if not word.startswith("-")]
-    said = _said(plain, whole=True)
-    return said or (f"write ironbench run {suggested}" if (suggested := _workload(plain[0])) else "")
+    translation = _translate_words(plain)
+    return translation or (f"write ironbench run {suggested}" if (suggested := _workload(plain[0])) else "")
 
 
 def workload_option(words: Sequence[str], unknown: str) -> str:
@@ -185,12 +192,18 @@ def workload_option(words: Sequence[str], unknown: str) -> str:
         return f"use --with {near}={shlex.quote(shortened(value, _LONGEST)) if value else 'VALUE'}"
     for program in programs():
         if option := program.setting(name):
-            return f"{name} is an option of {program.name}; {_instead(option, value)}"
+            other = f"ironbench run {program.workload} " if workload and not option.suits(options) else ""
+            return f"{name} is an option of {program.name}; {_instead(option, value, other)}"
     return ""
 
 
 def _instead(option: OtherOption, value: str, command: str = "") -> str:
-    return f"instead, use {command}{option.words(value or option.value)}" if option.equivalent else option.remark
+    """Returns the second part of a hint. `command`: text before the equivalent options."""
+    if not option.equivalent:
+        return option.remark
+    if not option.equivalent.startswith("-"):
+        command = "ironbench run "
+    return f"instead, use {command}{option.words(value or option.value)}"
 
 
 def _workload(name: str) -> str:
@@ -208,36 +221,48 @@ def _workload(name: str) -> str:
     return ""
 
 
-def _said(words: Sequence[str], whole: bool = False) -> str:
+def _translate_words(words: Sequence[str], workload: str = "") -> str:
     """Translates the first of several words without dashes, such as `vuset vu 4` or `oltp_read_write run`. Returns an
-    empty text if the word is unknown. `whole`: suggest a whole command."""
+    empty text if the word is unknown.
+
+    `workload`: the workload on the command line. If it is empty, or a different workload has the suggested workload
+    option, the hint suggests a whole command.
+    """
     if words[0] == "diset":
         words = words[2:]
     one, two, value = [*words, "", "", ""][:3]
     for program in programs():
-        command = f"ironbench run {program.workload} " if whole else ""
+        other = "" if workload == program.workload else f"ironbench run {program.workload} "
         if one in program.tests:
-            return f"{one} is a test of {program.name}; instead, use {command}--with test={one}"
+            return f"{one} is a test of {program.name}; instead, use {other}--with test={one}"
         for name, following in ((f"{one} {two}", value), (one, two)):
             if not name.startswith("-") and (option := program.option(name)):
                 kind = "an option" if name.startswith(program.prefixes) else "a command"
+                command = other if option.equivalent.startswith("--with ") or not workload else ""
                 return f"{name} is {kind} of {program.name}; {_instead(option, following, command)}"
     return ""
 
 
-def _dsn(templates: Sequence[str], given: Mapping[str, str]) -> list[str]:
+def _dsn(options: Mapping[str, OtherOption], given: Mapping[str, str]) -> list[str]:
     """Returns the `--dsn` option that replaces the other program's options for the address, with their values. The
     password is never part of it."""
+    templates = {
+        name: shlex.split(one.equivalent)[1] for name, one in options.items() if one.equivalent.startswith("--dsn")
+    }
     if not templates:
         return []
-    address = shlex.split(next((one for one in templates if "socket" in one), templates[0]))[1]
-    values = {name.rpartition("-")[2]: value for name, value in given.items()}
-    for placeholder, words in _PARTS.items():
-        if value := next((values[word] for word in words if values.get(word)), ""):
-            safe = "/:" if placeholder == "FILE" else ""
-            address = address.replace(placeholder, quote(shortened(value, _LONGEST), safe=safe))
-    if ":PORT" in address and "HOST" not in address:
+    address = max(templates.values(), key=lambda one: ("socket=" in one, ":PORT" in one)).removesuffix(f"?{_TLS}")
+    if any(one.endswith(_TLS) and given[name] != "off" for name, one in templates.items()):
+        address += f"{'&' if '?' in address else '?'}{_TLS}"
+    values = {name.replace("_", "-").rpartition("-")[2]: value for name, value in given.items()}
+    known = {
+        placeholder: quote(value, safe="/:" if placeholder == "FILE" else "")
+        for placeholder, words in _ADDRESS_OPTIONS.items()
+        if (value := next((values[word] for word in words if values.get(word)), ""))
+    }
+    if "HOST" in known and "PORT" not in known:
         address = address.replace(":PORT", "")
+    address = re.sub("|".join(_ADDRESS_OPTIONS), lambda found: known.get(found[0], found[0]), address)
     return [f"--dsn {shlex.quote(address)}"]
 
 

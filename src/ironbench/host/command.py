@@ -20,7 +20,7 @@ MOST_BYTES = 1 << 20
 """Maximum size of the output in bytes. A command that writes more is stopped, as is a command that takes too long."""
 _PATIENCE_S = 2.0
 """Seconds that processes have to end after SIGTERM."""
-_LOOK_S = 0.05
+_POLL_INTERVAL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _stopped(shell: subprocess.Popen[bytes], output: Path, deadline: float, limi
                 if shell.poll() is not None:
                     return ""
             time.sleep(max(0.0, min(pause_s, deadline - time.monotonic())))
-            pause_s = min(2 * pause_s, _LOOK_S)
+            pause_s = min(2 * pause_s, _POLL_INTERVAL_S)
             if output.stat().st_size > MOST_BYTES:
                 reason = f"wrote more than {MOST_BYTES >> 10} KiB and was terminated"
             elif time.monotonic() >= deadline:

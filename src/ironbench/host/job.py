@@ -18,7 +18,7 @@ from ironbench.errors import EngineDiedError, FailureError
 from ironbench.host.child import ORPHANED, STOP_S, Channel, Child, answer, raise_error
 
 _TELL_S = 0.1
-_LOOK_S = 0.05
+_POLL_INTERVAL_S = 0.05
 _PATIENCE_S = 30.0
 """Seconds that a child process that loads data has to stop after its parent has died."""
 
@@ -125,7 +125,7 @@ def _wait(child: Child, answers: _Answers, stopping: Callable[[], bool]) -> tupl
             if asked_at is None and (interrupted or stopping()):
                 asked_at = time.monotonic()
                 child.tell({"stop": True})
-            answers.ended.wait(_LOOK_S)
+            answers.ended.wait(_POLL_INTERVAL_S)
         except KeyboardInterrupt:
             if interrupted:
                 raise

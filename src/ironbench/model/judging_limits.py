@@ -1,11 +1,12 @@
 """Limits by which a trial is judged (`records.judge`), with the codes of the warnings (docs/reference/statuses.md)."""
 
-FAILED_SUSPECT = 0.001
+FAILED_FLAGGED = 0.001
 """Maximum fraction of transactions that may fail. If more fail, the trial is flagged (`transactions-failed`,
 `failed-outside-window`). The fraction is computed over all transactions and for each script."""
-FAILED_VOIDED = 0.05
+FAILED_INVALID = 0.05
 """If a larger fraction of transactions failed, the trial is invalid."""
-FAILED_LIMITS = (FAILED_SUSPECT, FAILED_VOIDED)
+FAILED_LIMITS = (FAILED_FLAGGED, FAILED_INVALID)
+"""Both limits. A fraction close to one of them is formatted with enough digits to show on which side it is."""
 
 CLIENT_SATURATED = 0.90
 """Maximum CPU utilisation of a thread of the client or of the latency relay, as a fraction of its time. If a thread

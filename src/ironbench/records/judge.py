@@ -15,8 +15,8 @@ from ironbench.model.driven import Driven, driving_cpu_s, scheduled
 from ironbench.model.judging_limits import (
     CLIENT_SATURATED,
     CUT_OFF,
-    FAILED_SUSPECT,
-    FAILED_VOIDED,
+    FAILED_FLAGGED,
+    FAILED_INVALID,
     FAITHFUL_LATENESS,
     FAITHFUL_LOAD,
     LATENCY_LATE_SHARE,
@@ -157,7 +157,7 @@ def status(driven: Driven, warnings: tuple[Note, ...]) -> tuple[Status, tuple[No
     too_many = (worst.noted("transactions-failed"),) if worst else ()
     if summary["transactions"] == 0:
         return Status.VOIDED, _ended(summary) or (note("nothing-finished", unit=driven.counts[0]), *too_many)
-    if worst is not None and worst.share > FAILED_VOIDED:
+    if worst is not None and worst.share > FAILED_INVALID:
         return Status.VOIDED, too_many
     return (Status.SUSPECT if any(one.code in SUSPICIOUS for one in warnings) else Status.OK), ()
 
@@ -242,12 +242,12 @@ def _failures(load: Load, driven: Driven) -> list[Note]:
         return [note(STOPPED_ON_ERROR, reason=reason)]
     warnings = []
     if (worst := _worst(driven)) is not None:
-        code = "transactions-failed" if worst.share > FAILED_SUSPECT else "few-transactions-failed"
+        code = "transactions-failed" if worst.share > FAILED_FLAGGED else "few-transactions-failed"
         warnings.append(worst.noted(code))
     scripts = [one for one in summary.get("scripts", []) if "failed_in_all" in one]
     failed = sum(one["failed_in_all"] - one["failed"] for one in scripts)
     ended = failed + sum(one["completed"] - one["transactions"] for one in scripts)
-    if failed and failed / ended > FAILED_SUSPECT:
+    if failed and failed / ended > FAILED_FLAGGED:
         first = next(one["first_failure"] for one in scripts if one["failed_in_all"] > one["failed"])
         warnings.append(_Failed(failed, ended, driven.counts, "", first).noted("failed-outside-window"))
     return warnings

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ironbench._core import Histogram
 
 _BUCKET_S = 0.1
-_LOOK_S = 0.2
+_POLL_INTERVAL_S = 0.2
 HONOURS = frozenset({"duration_s", "clients", "warmup_s"})
 PIN = Option("pin", "no", "yes: pin each thread to a different CPU", ("no", "yes"))
 
@@ -61,14 +61,14 @@ def run_kernel(work: Work, kernel: Mapping[str, Any]) -> KernelTimes:
     }
     workers = _core.Kernels(msgspec.json.encode(plan))
     work.on_stop(workers.stop)
-    while not workers.ready(_LOOK_S):
+    while not workers.ready(_POLL_INTERVAL_S):
         work.show(0.0, "preparing")
     with work.window() as window:
         workers.start(load.duration_s)
-        while not workers.done(_LOOK_S):
+        while not workers.done(_POLL_INTERVAL_S):
             work.show(min(1.0, window.elapsed_s / load.duration_s), "running")
     elapsed_s = window.elapsed_s
-    while not workers.ended(_LOOK_S):
+    while not workers.ended(_POLL_INTERVAL_S):
         work.show(1.0, "checking")
     raw, histograms = workers.result()
     result = msgspec.json.decode(raw)

@@ -10,7 +10,7 @@ from typing import Protocol
 from ironbench.errors import IronbenchError
 from ironbench.model.session import Session
 
-_LOOK_S = 0.05
+_POLL_INTERVAL_S = 0.05
 
 
 class Operation(Protocol):
@@ -45,7 +45,7 @@ def carried_out(operation: Operation, stopping: Callable[[], bool], tell: Callab
     began_s = time.perf_counter()
     thread.start()
     cancelled = False
-    while not done.wait(_LOOK_S):
+    while not done.wait(_POLL_INTERVAL_S):
         tell(time.perf_counter() - began_s)
         if stopping() and not cancelled:
             cancelled = True

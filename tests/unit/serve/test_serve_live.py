@@ -277,7 +277,7 @@ def test_what_a_block_that_is_measured_now_still_lacks_is_no_mistake(tmp_path: P
     assert f"{len(directory.records())} trials of {len(directory.lab().trials)} measured" in words
 
 
-def test_nothing_is_decided_before_the_look_that_decides(tmp_path: Path) -> None:
+def test_there_is_no_verdict_before_the_first_interim_analysis(tmp_path: Path) -> None:
     directory = begun(tmp_path / "before", share=0.7)  # seven of the ten blocks before the only interim analysis
     needs = ProgressCache().of(directory)[1].parts["needs"]
     assert ">faster" in needs and "the interim analysis after block 10" in needs and "nothing: decided" not in needs

@@ -106,7 +106,7 @@ def _chart(metric: str, names: list[str], shown: list[str], rates: Sequence[_Rat
         f"same-load-{metric}",
         f"{upper_first(words)} at the same load",
         _alt(metric, table),
-        base.specification(_layers(_looks(names, shown), x, y, behind), {"means": means, "points": points}, 260),
+        base.specification(_layers(_styles(names, shown), x, y, behind), {"means": means, "points": points}, 260),
         table,
         suffix + (", logarithmic" if kind.get("type") == "log" else ""),
         (*(key for key in base.keys(names) if key.label in shown), *_marks(behind, repeated)),
@@ -151,7 +151,7 @@ def _rows(
     return means, points
 
 
-def _looks(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def _styles(names: list[str], shown: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the encodings of colour and shape for the configurations in `shown`. Colours and shapes are the same as
     in other charts."""
     styles = []

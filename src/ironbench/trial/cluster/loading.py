@@ -12,7 +12,7 @@ from ironbench.errors import FailureError
 from ironbench.host.child import encode_error
 from ironbench.model.workers import MOST_CONNECTIONS
 
-_LOOK_S = 0.5
+_POLL_INTERVAL_S = 0.5
 
 
 def connections(hosts: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -41,14 +41,14 @@ def shared(
     # therefore start at once.
     free = deque(worker for turn in range(max(slots)) for worker, most in enumerate(slots) if turn < most)
     running: dict[Any, int] = {}
-    looked_s = 0.0
+    checked_s = 0.0
     while waiting or running:
         while waiting and free:
             table, first, past = waiting.popleft()
             only = {"only": [{"table": table, "first": first, "past": past}], "done": [], "connections": 1}
             worker = free.popleft()
             running[workers[worker].load.remote(json.dumps({**plan, **only}).encode())] = worker
-        ended, _ = ray.wait(list(running), timeout=_LOOK_S)
+        ended, _ = ray.wait(list(running), timeout=_POLL_INTERVAL_S)
         for one in ended:
             free.append(running.pop(one))
             try:
@@ -58,8 +58,8 @@ def shared(
                 return encode_error(FailureError("workers", f"loading a part of the data failed: {error}"))
             if refused:
                 return refused
-        if time.monotonic() - looked_s > _LOOK_S:
-            looked_s = time.monotonic()
+        if time.monotonic() - checked_s > _POLL_INTERVAL_S:
+            checked_s = time.monotonic()
             check()
     check()
     return {}

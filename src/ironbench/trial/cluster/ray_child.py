@@ -38,7 +38,7 @@ LATE_S = 30.0
 """When the first worker is ready, the others must also become ready within this number of seconds."""
 _ENDED = frozenset({"done", "aborted", "refused"})
 """Phases of a worker that no longer runs transactions."""
-_LOOK_S = 0.2
+_POLL_INTERVAL_S = 0.2
 _SOON_S = 0.005
 _QUESTIONS = 16
 """Number of requests for the time that are sent to each worker."""
@@ -201,7 +201,7 @@ class _RayChild:
         soon = "ready" in phases
         while True:
             states = self._all(lambda _, worker: worker.state.remote())
-            if not soon or time.monotonic() - told_s > _LOOK_S:
+            if not soon or time.monotonic() - told_s > _POLL_INTERVAL_S:
                 told_s = time.monotonic()
                 answer(self._parent, {"states": states})
             here = [state[0] in phases for state in states]
@@ -216,7 +216,7 @@ class _RayChild:
                 if time.monotonic() - first_s > LATE_S:
                     late = self._pool.name(here.index(False))
                     raise _LostError(f"{late} was not ready {units.span(LATE_S)} after the first worker")
-            self._stopping.wait(_SOON_S if soon or stopped else _LOOK_S)
+            self._stopping.wait(_SOON_S if soon or stopped else _POLL_INTERVAL_S)
             if stopped:
                 time.sleep(_SOON_S)
 

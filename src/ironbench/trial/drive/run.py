@@ -180,7 +180,7 @@ class ProgressLines:
         self._say(f"progress: {at_s:.1f} s, {done / self._every_s:.1f} tps, {latency}, {failed} failed")
 
 
-LOOKS_PER_S = 5
+_UPDATES_PER_S = 5
 
 
 class Driver(Protocol):
@@ -215,8 +215,8 @@ class ProgressDisplay:
             listener(self._progress)
 
     def _watch(self) -> None:
-        passed, warmed = deque([(0, 0.0)], maxlen=1 + LOOKS_PER_S), 0
-        while not self._done.wait(1 / LOOKS_PER_S):
+        passed, warmed = deque([(0, 0.0)], maxlen=1 + _UPDATES_PER_S), 0
+        while not self._done.wait(1 / _UPDATES_PER_S):
             done, elapsed, phase = self._progress.transactions, self._progress.elapsed_s, self._progress.phase
             passed.append((done, elapsed))
             warmed = done if phase in ("connect", "warmup") else warmed

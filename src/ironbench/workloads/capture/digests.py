@@ -27,7 +27,7 @@ Show = Callable[[float, str], None]
 
 _MOST_CALLS = 20_000_000
 _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b")
-_LOOKS_PER_S = 4
+_POLLS_PER_S = 4
 
 
 def capture(
@@ -51,7 +51,7 @@ def capture(
         began = time.monotonic()
         while (left := began + whole_s - time.monotonic()) > 0:
             show(1 - left / whole_s, "watching the server")
-            time.sleep(min(left, 1 / _LOOKS_PER_S))
+            time.sleep(min(left, 1 / _POLLS_PER_S))
 
     with engines.running(system, secrets, 0) as session:
         found = watch(session, seconds, not mask, wait)

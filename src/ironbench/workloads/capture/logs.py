@@ -28,7 +28,7 @@ Show = Callable[[float, str], None]
 _SLOW_S = 0.005
 """If none of many statements took less than this number of seconds, the log probably contains only slow statements."""
 _MANY = 100
-_LOOKS_PER_S = 4
+_POLLS_PER_S = 4
 
 
 def capture(
@@ -96,7 +96,7 @@ def _shown(rows: LogRows, size: int, show: Show) -> Iterator[None]:
     over = threading.Event()
 
     def watch() -> None:
-        while not over.wait(1 / _LOOKS_PER_S):
+        while not over.wait(1 / _POLLS_PER_S):
             show(min(1.0, rows.bytes_read / max(1, size)), f"{grouped(rows.statements)} statements")
 
     watching = threading.Thread(target=watch, daemon=True)

@@ -41,7 +41,7 @@ _PARTIAL = ".partial"
 _STORED_S = 2.0
 """Maximum time in seconds until a statement is stored. The time is not shorter because DuckDB syncs its file each
 time."""
-_LOOK_S = 0.25
+_POLL_INTERVAL_S = 0.25
 _RESERVE = 32 << 20
 """Disk space in bytes that stays free for finishing the capture. Half of the partial capture's size stays free in
 addition."""
@@ -172,7 +172,7 @@ def _wait(proxy: Proxy, store: _Store, seconds: float | None, stop: threading.Ev
         lost = counters["lost"] + store.lost
         text = f"{counted(counters['open'], 'connection')}, {counted(store.stored, 'statement')}"
         show(passed / seconds if seconds else 0.0, text + (f", {grouped(lost)} not stored" if lost else ""))
-        stop.wait(min(_LOOK_S, seconds - passed) if seconds is not None else _LOOK_S)
+        stop.wait(min(_POLL_INTERVAL_S, seconds - passed) if seconds is not None else _POLL_INTERVAL_S)
 
 
 @dataclass(slots=True)
