@@ -27,6 +27,7 @@ GROUPS = {
     r"_bt_.*|bt(insert|gettuple|getbitmap|rescan|beginscan|endscan)|index_.*|_hash_.*|gi(n|st).*": "index access",
     r"tuplesort_.*|qsort_.*|comparetup_.*": "sorting",
     r"ExecHash.*|MultiExecHash|BuildTupleHashTable.*|LookupTupleHashEntry.*": "hash tables",
+    r"pg_reg(exec|comp)|RE_compile.*|RE_exec.*|setup_regexp_matches|replace_text_regexp": "regular expressions",
     r"ExecEvalStep.*|ExecInterpExpr|ExecJustInner.*|ExecEval.*|ExecProject.*|ExecQual": "expressions",
     r"pg_plan_quer.*|planner|standard_planner|BuildCachedPlan|GetCachedPlan": "planning",
     r"pg_parse_query|pg_analyze_and_rewrite.*|parse_analyze.*|raw_parser|base_yyparse": "parsing",
