@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,24 @@ def test_a_log_whose_compressed_data_are_truncated_is_read_as_far_as_they_reach(
     with pytest.raises(FailureError, match=r"slow\.log\.gz"):
         logs.capture([str(tmp_path / "slow.log.gz")], str(tmp_path / "y.capture"))
     assert not (tmp_path / "y.capture").exists()
+
+
+@pytest.mark.parametrize(
+    ("log", "end"), [(GENERAL, "insert into sale\n"), (SLOW, "select *\n")], ids=["general", "slow"]
+)
+def test_the_incomplete_statement_at_the_end_of_a_truncated_archive_is_left_out(
+    log: str, end: str, tmp_path: Path
+) -> None:
+    packer = zlib.compressobj(wbits=31)
+    before = log.partition(end)[0]
+    (tmp_path / "a.log.gz").write_bytes(packer.compress((before + end).encode()) + packer.flush(zlib.Z_SYNC_FLUSH))
+    (tmp_path / "b.log.gz").write_bytes(gzip.compress(before.encode()))
+    (tmp_path / "c.log").write_text(log)
+    reader = MysqlLogs(recognised(tmp_path / "c.log"))
+    texts = [[one.text for one in reader.read([str(tmp_path / name)])] for name in ("a.log.gz", "b.log.gz", "c.log")]
+    assert reader.damage.truncated_archives == ["a.log.gz"]
+    assert texts[0] == texts[1] and end.strip() not in texts[0]
+    assert len(texts[2]) > len(texts[1])
 
 
 def test_a_masked_capture_has_no_literal(tmp_path: Path) -> None:

@@ -60,6 +60,8 @@ class MysqlLogs:
         self._prepares = 0
         self._opened = 0
         """Number of sessions so far."""
+        self._is_truncated = False
+        """Whether the compressed data of the current file are truncated. The last entry is then incomplete."""
 
     def read(self, paths: Sequence[str]) -> Iterator[LoggedStatement]:
         entries = self._general if self.format == "general log" else self._slow
@@ -69,10 +71,12 @@ class MysqlLogs:
     def _lines(self, path: Path) -> Iterator[bytes]:
         """Yields the lines of a file. If its compressed data are truncated, yields the lines before that point. Raises
         FailureError."""
+        self._is_truncated = False
         try:
             with _opened(path) as lines:
                 yield from lines
         except EOFError:
+            self._is_truncated = True
             self.damage.truncated_archives.append(path.name)
         except (OSError, zlib.error) as error:
             raise FailureError(str(path), f"cannot be read: {error}") from error
@@ -95,7 +99,7 @@ class MysqlLogs:
                 entry = (*entry[:3], f"{entry[3]}\n{line}")
             elif line:
                 self.damage.unreadable += 1
-        if entry and known:
+        if entry and known and not self._is_truncated:
             yield from self._entry(*entry)
 
     def _entry(self, at_us: int, id: int, command: str, argument: str) -> Iterator[LoggedStatement]:
@@ -159,7 +163,7 @@ class MysqlLogs:
                 entry.text = f"{entry.text}\n{line}" if entry.text else line
             elif line:
                 self.damage.unreadable += 1
-        if entry.text:
+        if entry.text and not self._is_truncated:
             yield from self._slow_entry(entry)
 
     def _slow_entry(self, entry: _SlowEntry) -> Iterator[LoggedStatement]:
