@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,42 +10,90 @@ from raw_server import RawServer
 from user import User
 from written_log import write_csvlog
 
+from ironbench import engines
+
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("capture")]
 
-TEXTS = (
-    *("set role keeper", "select current_user::text::regrole", "reset role"),
-    "select set_config('role', 'web', false)",
-    "reset role",
-)
-REPLAY = ("--with", "file=shop.capture", "--with", "mode=fast", "--no-observe")
+SETS = ("set role keeper", "select current_user::text::regrole", "reset role")
+CALLS = ("select set_config('role', 'web', false)", "reset role")
+REPLAY = ("--with", "mode=fast", "--no-observe", "--with")
 
 
 @pytest.fixture
 def user(place: Path) -> User:
     user = User(place)
-    write_csvlog(place / "server.csv", *((second, text) for second, text in enumerate(TEXTS, 1)))
-    assert user("capture", "server.csv", "-o", "shop.capture").code == 0
+    for name, texts in (("sets", SETS), ("shop", SETS + CALLS), ("reserved", (*SETS, "set role pg_archivist"))):
+        write_csvlog(place / "server.csv", *((second, text) for second, text in enumerate(texts, 1)))
+        assert user("capture", "server.csv", "-o", f"{name}.capture").code == 0
     return user
 
 
+@pytest.fixture
+def server() -> Iterator[RawServer]:
+    with RawServer() as server:
+        yield server
+
+
+def dsn(server: RawServer, name: str = "postgres") -> str:
+    return f"postgresql://{name}@/postgres?host={server.host}&port={server.port}"
+
+
 def test_missing_roles_are_created_on_the_server_that_ironbench_starts(user: User) -> None:
-    user.measured("run", "capture", *REPLAY)
+    user.measured("run", "capture", *REPLAY, "file=shop.capture")
     (record,) = user.records()
     metrics = record["metrics"]
-    assert (metrics["transactions"], metrics["failed"], metrics["errors"]) == (len(TEXTS), 0, 0), record["warnings"]
+    expected = (len(SETS + CALLS), 0, 0)
+    assert (metrics["transactions"], metrics["failed"], metrics["errors"]) == expected, record["warnings"]
 
 
-def test_missing_roles_on_another_server_are_refused_before_a_statement_is_sent(user: User) -> None:
-    with RawServer() as server:
-        dsn = f"postgresql://postgres@/postgres?host={server.host}&port={server.port}"
-        session = server.connect()
-        session.query("create role web")
-        told = user("run", "capture", "--dsn", dsn, *REPLAY)
-        assert told.code not in (0, 3), told
-        assert "1 of 5 statements (20%) sets a role that does not exist" in told.stderr, told.stderr
-        assert "keeper" in told.stderr and "web" not in told.stderr.partition("error")[2].partition("hint")[0]
-        assert session.query("select count(*) from pg_roles where rolname = 'keeper'") == [("0",)]
-        session.query("create role keeper")
-        user.measured("run", "capture", "--dsn", dsn, *REPLAY)
-        session.close()
-    assert user.records()[-1]["metrics"]["failed"] == 0
+def test_roles_with_reserved_names_are_not_created(user: User) -> None:
+    told = user("run", "capture", *REPLAY, "file=reserved.capture")
+    assert told.code == 1 and 'role "pg_archivist" does not exist' in told.stderr, told
+    assert "in: set role pg_archivist" in told.stderr, told.stderr
+
+
+def test_missing_roles_on_another_server_are_refused_before_anything_is_measured(user: User, server: RawServer) -> None:
+    session = server.connect()
+    session.query("create role web")
+    told = user("run", "capture", "--dsn", dsn(server), *REPLAY, "file=shop.capture")
+    assert (told.code, user.records()) == (2, []), told
+    cause = (
+        "1 of 5 statements (20%) sets a role that does not exist on the server, or that the user may not set: keeper"
+    )
+    assert f"error: shop.capture: {cause}\n" in told.stderr, told.stderr
+    assert "hint: create the role, or leave out these transactions: --with except='statement:set *role*'" in told.stderr
+    assert session.query("select count(*) from pg_roles where rolname = 'keeper'") == [("0",)]
+    without = ("--with", "except=statement:set *role*")
+    user.measured("run", "capture", "--dsn", dsn(server), *REPLAY, "file=shop.capture", *without)
+    session.query("create role keeper")
+    session.query("drop role web")
+    told = user("run", "capture", "--dsn", dsn(server), *REPLAY, "file=shop.capture")
+    assert told.code == 2 and "may not set: web\n" in told.stderr, told
+    assert "hint: create the role\n" in told.stderr, told.stderr
+    session.query("create role web")
+    user.measured("run", "capture", "--dsn", dsn(server), *REPLAY, "file=shop.capture")
+    session.close()
+    assert [record["metrics"]["failed"] for record in user.records()] == [0, 0]
+
+
+def test_labs_on_another_server_refuse_missing_roles_before_they_start(user: User, server: RawServer) -> None:
+    (user.home / "roles.toml").write_text(
+        f'question = "?"\n[system]\ndsn = "{dsn(server)}"\n'
+        '[workload]\nname = "capture"\nwith = { file = "sets.capture" }\n'
+        '[vary.mode]\nfast = { with = { mode = "fast" } }\nthink = { with = { mode = "think" } }\n'
+    )
+    told = user("lab", "run", "roles.toml")
+    assert told.code == 2 and "may not set: keeper\n" in told.stderr, told
+    assert "workload.with.except='statement:set *role*'" in told.stderr, told.stderr
+
+
+def test_membership_without_the_option_set_does_not_make_a_role_usable(server: RawServer) -> None:
+    session = server.connect()
+    for text in ("create role app login", "create role shown", "create role usable"):
+        session.query(text)
+    session.query("grant shown to app with set false")
+    session.query("grant usable to app")
+    session.query("set session authorization app")
+    usable = {name for (name,) in session.query(engines.capturing("").usable_roles)}
+    session.close()
+    assert usable == {"app", "usable"}

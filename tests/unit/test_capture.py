@@ -13,6 +13,7 @@ from ironbench import engines, workloads
 from ironbench.cli import show
 from ironbench.cli.run import execute
 from ironbench.errors import FailureError, InputError
+from ironbench.lab import declare, loop
 from ironbench.model.digest import Digests, StatementDigest
 from ironbench.model.driven import Driven
 from ironbench.model.system import Choice, Load, System
@@ -54,6 +55,12 @@ def entry(second: int, session: int, line: int, message: str, detail: str = "", 
 
 def statement(second: int, session: int, line: int, sql: str, ms: float = 1.0, **more: str) -> str:
     return entry(second, session, line, f"duration: {ms:.3f} ms  statement: {sql}", **more)
+
+
+def failed(line: int, sql: str) -> str:
+    """Returns the entry of a statement that failed."""
+    logged = entry(1, 7, line, "the error").replace(",LOG,00000,", ",ERROR,22023,")
+    return logged.replace(REST, f',,,,,"{sql}",,,"web","client backend",,0\n')
 
 
 def captured(folder: Path, *entries: str, mask: bool = False) -> str:
@@ -689,13 +696,15 @@ def test_the_roles_that_statements_set_are_found(tmp_path: Path) -> None:
     texts = [
         *("set role keeper", "SET LOCAL ROLE Keeper", "set session role 'it''s'", 'set role "Shop ""Keeper"""'),
         *("set role = web", "set role to web", "set role none", "reset role", "set application_name = 'role x'"),
-        call.format("'anon'"),
+        *(call.format("'anon'"), call.format("''")),
     ]
     log = [statement(1, 7, line, text) for line, text in enumerate(texts, 1)]
     prepared = f"duration: 1.000 ms  execute a: {call.format('$1')}"
-    log += [entry(1, 7, 50 + n, prepared, f"Parameters: $1 = '{name}'") for n, name in enumerate(["anon", "staff"])]
+    log += [entry(1, 7, 50 + n, prepared, f"Parameters: $1 = '{name}'") for n, name in enumerate(["anon", "staff", ""])]
+    log += [failed(60, "set role typo"), failed(61, call.format("'typo'"))]
     roles = tape.chosen(options(captured(tmp_path, *log), sessions="2")).roles
-    assert roles == {"keeper": 4, "it's": 2, 'Shop "Keeper"': 2, "web": 4, "anon": 4, "staff": 2}
+    by_statement = {"keeper": (4, 0), "it's": (2, 0), 'Shop "Keeper"': (2, 0), "web": (4, 0)}
+    assert roles == by_statement | {"anon": (4, 4), "staff": (2, 2)}
 
 
 def test_the_statements_of_a_kind_are_numbered_in_the_order_of_the_page(tmp_path: Path) -> None:
@@ -735,13 +744,29 @@ def test_a_capture_that_is_too_short_for_the_rate_is_noted_before_the_trial(
     assert all(f"{ends_s * 1000:g} ms" in one or f"{ends_s:g} s" in one for one in wording.texts(found))
 
 
+@pytest.mark.parametrize("plan", [True, False])
 def test_plans_and_runs_say_before_they_start_that_a_capture_is_too_short(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    plan: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "run", interrupted)
     path = captured(tmp_path, *(statement(line // 10, 7, line, "select 1") for line in range(1, 91)))
     for rate, warned in (("10", "at 10/s a trial ends after 9 s instead of 20 s"), ("auto:5-30", "at 30/s")):
         chosen = (f"file={path}", "mode=rate")
         execute(
-            run_file.read("capture", (), options=chosen, rate=rate, duration="20s", plan=True, results=str(tmp_path))
+            run_file.read("capture", (), options=chosen, rate=rate, duration="20s", plan=plan, results=str(tmp_path))
         )
-        assert warned in capsys.readouterr().out
+        said = capsys.readouterr()
+        assert warned in (said.out if plan else said.err)
+
+
+def test_labs_say_before_they_start_that_a_capture_is_too_short(tmp_path: Path) -> None:
+    path = captured(tmp_path, *(statement(line // 10, 7, line, "select 1") for line in range(1, 91)))
+    (tmp_path / "rates.toml").write_text(
+        f'question = "?"\n[workload]\nname = "capture"\nwith = {{ file = "{path}", mode = "rate" }}\n'
+        '[load]\nduration = "20s"\n[measure]\nmetric = "response_time_p50_s"\n[vary]\nrate = [3, 10]\n'
+    )
+    (warning,) = declare.script_warnings(declare.lab(tmp_path / "rates.toml")[0])
+    assert "at 10/s a trial ends after 9 s instead of 20 s" in warning

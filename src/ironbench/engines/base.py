@@ -131,6 +131,8 @@ class CaptureTraits:
     roles."""
     create_role: str = ""
     """Statement that creates a role with all privileges. `{}` stands for the quoted name."""
+    reserved_roles: str = ""
+    """Regular expression that matches the names which `create_role` refuses."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,14 +73,22 @@ def secrets_again(lab: Lab, path: Path, source: str) -> Mapping[str, Secrets]:
 
 
 def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> None:
-    """Raises InputError if the database role at a --dsn lacks a privilege that a configuration needs."""
-    asked: set[tuple[str | None, tuple[tuple[str, str], ...]]] = set()
+    """Raises InputError if the server at a --dsn lacks something that a configuration needs, for example a privilege of
+    the database role."""
+    asked: set[tuple[object, ...]] = set()
     for setup in setups:
-        if not (wanted := rights_of(setup)) or (setup.system.dsn, wanted) in asked:
+        if setup.system.dsn is None:
             continue
-        asked.add((setup.system.dsn, wanted))
+        wanted, choice = rights_of(setup), setup.choice
+        requirement = workloads.get(choice.workload).requirement(choice.options)
+        key = (setup.system.dsn, wanted, choice.workload, tuple(choice.options.items()) if requirement else ())
+        if not (wanted or requirement) or key in asked:
+            continue
+        asked.add(key)
         with engines.running(setup.system, secrets.get(setup.cell.name, Secrets()), 1) as session:
             engines.get(session.engine).administration.require_rights(session, wanted)
+            if requirement:
+                requirement(session)
 
 
 def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:

@@ -400,6 +400,11 @@ class Workload(ABC):
         them."""
         return False
 
+    def requirement(self, options: Mapping[str, str]) -> Callable[[Session], None] | None:
+        """Returns a check of an existing server that is made before data are loaded. Returns None if the workload
+        requires nothing. The check raises InputError."""
+        return None
+
     def set_up(self, session: Session, options: Mapping[str, str], own_server: bool) -> None:
         """Creates objects that the scripts need in addition to the tables, such as stored procedures. Existing objects
         are kept. Called before each trial, before caches are warmed. `own_server`: whether ironbench started the

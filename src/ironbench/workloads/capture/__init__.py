@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -258,10 +258,17 @@ class Capture(Workload):
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
         return False
 
-    def set_up(self, session: Session, options: Mapping[str, str], own_server: bool) -> None:
+    def requirement(self, options: Mapping[str, str]) -> Callable[[Session], None] | None:
         from ironbench.workloads.capture import roles, tape
 
-        roles.provide(session, options["file"], tape.chosen(options), own_server)
+        path, chosen = options["file"], tape.chosen(options)
+        return (lambda session: roles.require(session, path, chosen)) if chosen.roles else None
+
+    def set_up(self, session: Session, options: Mapping[str, str], own_server: bool) -> None:
+        if own_server:
+            from ironbench.workloads.capture import roles, tape
+
+            roles.create(session, options["file"], tape.chosen(options))
 
     def before(self, session: Session, options: Mapping[str, str]) -> Mapping[str, int]:
         return _counted(session)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
 
@@ -16,6 +16,7 @@ from ironbench.workloads.capture import file
 from ironbench.workloads.capture.file import quoted
 
 if TYPE_CHECKING:
+    from ironbench.engines.base import CaptureTraits
     from ironbench.workloads.capture.tape import Chosen
 
 _SET = "^set (session |local )?role\\b"
@@ -29,57 +30,81 @@ _CALL = r"(?i)\bset_config\s*\(\s*'role'\s*,\s*(?:'([^']+)'|\$(\d+))"
 number of the parameter that contains the role."""
 
 
-def read(opened: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Returns the roles that the chosen statements set, with the number of statements for each. `opened` must contain
-    the view `chosen`."""
-    found = Counter[str]()
+class RoleUse(NamedTuple):
+    """How often the statements of a capture set a role."""
+
+    statements: int
+    calls: int
+    """Number of those statements that call set_config. The option `except` cannot select them by role."""
+
+
+def read(opened: duckdb.DuckDBPyConnection) -> dict[str, RoleUse]:
+    """Returns the roles that the chosen statements set. Statements that failed when they were captured do not count,
+    because they are expected to fail again. `opened` must contain the view `chosen`."""
+    statements, calls = Counter[str](), Counter[str]()
     texts = file.asked(
-        opened, f"SELECT text, count(*) FROM chosen WHERE regexp_matches(template, {quoted(_SET)}) GROUP BY 1"
+        opened,
+        f"SELECT text, count(*) FROM chosen WHERE regexp_matches(template, {quoted(_SET)}) AND error IS NULL "
+        "GROUP BY 1",
     )
-    for text, calls in texts:
+    for text, number in texts:
         if (named := _NAME.search(text)) is None:
             continue
         if named["name"]:
-            found[named["name"].replace('""', '"')] += calls
+            statements[named["name"].replace('""', '"')] += number
         elif named["text"]:
-            found[named["text"].replace("''", "'")] += calls
+            statements[named["text"].replace("''", "'")] += number
         else:
-            found[named["word"].lower()] += calls
-    calls = file.asked(
+            statements[named["word"].lower()] += number
+    by_function = file.asked(
         opened,
         f"""
         SELECT coalesce(nullif(call.role, ''), parameters[TRY_CAST(call.parameter AS INTEGER)]) AS name, count(*)
         FROM (
             SELECT parameters, regexp_extract(text, {quoted(_CALL)}, ['role', 'parameter']) AS call
-            FROM chosen WHERE template LIKE '%set_config%'
-        ) GROUP BY 1 HAVING name IS NOT NULL
+            FROM chosen WHERE template LIKE '%set_config%' AND error IS NULL
+        ) GROUP BY 1 HAVING name <> ''
         """,
     )
-    for name, number in calls:
-        found[name] += number
-    return {name: number for name, number in sorted(found.items()) if name not in ("none", "default")}
+    for name, number in by_function:
+        statements[name] += number
+        calls[name] += number
+    return {
+        name: RoleUse(number, calls[name])
+        for name, number in sorted(statements.items())
+        if name not in ("none", "default")
+    }
 
 
-def provide(session: Session, path: str, chosen: Chosen, own_server: bool) -> None:
+def create(session: Session, path: str, chosen: Chosen) -> None:
     """Creates the missing roles on a server that ironbench has started. The roles have all privileges, because the
-    restored data have none. Raises InputError if a role is missing on another server, or if the user may not change to
-    the role."""
+    restored data contain no privileges."""
     captures = engines.capturing(file.facts(path).protocol)
-    if not chosen.roles or not captures.usable_roles:
-        return
-    usable = {name for (name,) in session.query(captures.usable_roles)}
-    missing = {name: number for name, number in chosen.roles.items() if name not in usable}
-    if own_server:
-        quote = captures.quote
-        for name in missing:
+    for name in _missing(session, captures, chosen):
+        if not re.fullmatch(captures.reserved_roles, name):
+            quote = captures.quote
             session.query(captures.create_role.format(quote + name.replace(quote, 2 * quote) + quote))
-    elif missing:
-        number = sum(missing.values())
-        share = (
-            f"{grouped(number)} of {counted(chosen.statements, 'statement')} ({in_percent(number / chosen.statements)})"
-        )
-        verb = "sets" if number == 1 else "set"
-        cause = f"{share} {verb} a role that does not exist on the server, or that the user may not set"
-        without = written("workload.with", "except=statement:set *role*")
-        hint = f"create the role, or leave out these transactions: {without}"
-        raise InputError(path, f"{cause}: {some(list(missing))}", hint)
+
+
+def require(session: Session, path: str, chosen: Chosen) -> None:
+    """Raises InputError if a role is missing on an existing server, or if the user may not change to the role."""
+    missing = _missing(session, engines.capturing(file.facts(path).protocol), chosen)
+    if not missing:
+        return
+    number = sum(use.statements for use in missing.values())
+    share = f"{grouped(number)} of {counted(chosen.statements, 'statement')} ({in_percent(number / chosen.statements)})"
+    verb = "sets" if number == 1 else "set"
+    cause = f"{share} {verb} a role that does not exist on the server, or that the user may not set"
+    hint = "create the role" if len(missing) == 1 else "create the roles"
+    if not any(use.calls for use in missing.values()):
+        without = written("workload.with", "except='statement:set *role*'")
+        hint += f", or leave out these transactions: {without}"
+    raise InputError(path, f"{cause}: {some(list(missing))}", hint)
+
+
+def _missing(session: Session, captures: CaptureTraits, chosen: Chosen) -> dict[str, RoleUse]:
+    """Returns the roles to which the user of the session cannot change."""
+    if not chosen.roles or not captures.usable_roles:
+        return {}
+    usable = {name for (name,) in session.query(captures.usable_roles)}
+    return {name: use for name, use in chosen.roles.items() if name not in usable}

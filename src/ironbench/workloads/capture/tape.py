@@ -21,6 +21,7 @@ from ironbench.model.inside import ScriptCommand
 from ironbench.words import cut
 from ironbench.workloads.capture import file, keys, roles, selection, shift
 from ironbench.workloads.capture.keys import KeyUse
+from ironbench.workloads.capture.roles import RoleUse
 
 _KINDS = 11
 """Maximum number of kinds of transactions that are counted separately. These are the most frequent ones. All other
@@ -56,8 +57,8 @@ class Chosen:
     rows: int | None
     """Number of rows that the statements returned or changed, or None if the capture does not contain numbers of
     rows."""
-    roles: Mapping[str, int]
-    """Roles that the statements set, with the number of statements for each role."""
+    roles: Mapping[str, RoleUse]
+    """Roles that the statements set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def chosen(options: Mapping[str, str]) -> Chosen:
         clients=one.clients * copies,
         failed=one.failed * copies,
         rows=None if one.rows is None else one.rows * copies,
-        roles={name: number * copies for name, number in one.roles.items()},
+        roles={name: RoleUse(use.statements * copies, use.calls * copies) for name, use in one.roles.items()},
     )
 
 
