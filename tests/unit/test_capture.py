@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -220,6 +221,17 @@ def test_damaged_compressed_logs_are_refused_with_their_name(tmp_path: Path) -> 
             with pytest.raises((InputError, FailureError), match=rf"server\.csv\.gz.*{error}"):
                 logs.capture([str(given)], str(tmp_path / "x.capture"))
             assert not (tmp_path / "x.capture").exists()
+
+
+def test_a_truncated_compressed_log_with_a_complete_line_is_not_called_too_short(tmp_path: Path) -> None:
+    packer = zlib.compressobj(wbits=31)
+    line = "2026-11-28 17:00:00 UTC [7] app@shop web LOG:  duration: 1.000 ms  statement: select 1\n"
+    packed = packer.compress((line + line[:50]).encode()) + packer.flush(zlib.Z_SYNC_FLUSH)
+    log = tmp_path / "postgresql.log.gz"
+    log.write_bytes(packed)
+    with pytest.raises(InputError, match=r"postgresql\.log\.gz: no line has the form of csvlog or jsonlog"):
+        logs.capture([str(log)], str(tmp_path / "x.capture"))
+    assert logs.capture([str(log)], str(tmp_path / "x.capture"), prefix="%t [%p] %u@%d %a ").statements == 1
 
 
 def test_a_transaction_is_chosen_as_a_whole(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ impl Reader {
             }
         }
         let subject = self.path.display().to_string();
-        if self.buffer.is_truncated() {
+        if self.buffer.is_truncated() && !bytes.contains(&b'\n') {
             let cause = "the compressed data are truncated before the end of the first log entry";
             return Err(Error::failure(subject, cause).hint("copy the file again"));
         }
