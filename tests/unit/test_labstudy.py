@@ -470,6 +470,13 @@ def test_a_comparison_is_named_by_what_differs() -> None:
     assert names[4] == ("small", "large", ""), "cells with names of their own go by them"
 
 
+def test_the_answer_names_the_bottleneck_of_a_slower_configuration_and_otherwise_of_the_baseline() -> None:
+    plan = lab(LOG)
+    for memory, named in ((500.0, "memory"), (1900.0, "disk")):
+        study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": memory}, observed=True))
+        assert f"With WAL {'in' if named == 'memory' else 'on'} {named}, the bottleneck is" in said(study)
+
+
 def test_where_the_time_goes_is_told_for_each_cell_and_from_one_to_the_other() -> None:
     plan = lab(LOG)
     study = studied(plan, trials(plan, {"log=disk": 1000.0, "log=memory": 1900.0}, observed=True))

@@ -167,18 +167,22 @@ def growth(study: Study) -> Iterator[str]:
 
 
 def limit(study: Study) -> str:
-    """Names the baseline's bottleneck if its backends were observed. If both sides of a comparison were profiled, also
-    names the function with the largest significant difference."""
+    """Names the bottleneck of one configuration if its backends were observed. If both sides of a comparison were
+    profiled, also names the function with the largest significant difference."""
     return " ".join(filter(None, (_bottleneck(study), _function(study))))
 
 
 def _bottleneck(study: Study) -> str:
-    spent = next((cell.time for cell in study.cells if cell.name == study.baseline and cell.time), None)
+    """Names the baseline's bottleneck. If only one other configuration is compared with the baseline and is slower,
+    names the bottleneck of this configuration instead, because it explains the difference."""
+    slower = [one.cell for one in study.findings if one.conclusion is Conclusion.SLOWER]
+    named = slower[0] if slower and len(study.cells) == 2 else study.baseline
+    spent = next((cell.time for cell in study.cells if cell.name == named and cell.time), None)
     if spent is None:
         return ""
     words = limit_sentence(spent, study.ceilings)
-    baseline = wording.terms.configuration(study.configuration(study.baseline), listed)
-    return f"With {baseline}, {words[:1].lower()}{words[1:]}"
+    configuration = wording.terms.configuration(study.configuration(named), listed)
+    return f"With {configuration}, {words[:1].lower()}{words[1:]}"
 
 
 def _function(study: Study) -> str:
