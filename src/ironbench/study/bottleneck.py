@@ -6,8 +6,8 @@ is the time per transaction spent in this part (Little, Operations Research 9(3)
 share s of the time is removed, and that everything else takes as long as before. Throughput is then 1 / (1 − s) times
 as high (Amdahl, AFIPS 1967). This is an estimate, not a bound. The gain is smaller if the queue moves to another
 resource. The gain is larger if the part also causes waits that disappear with it, for example waits for locks that a
-backend holds during this part. `Gain` contains the estimate with its bounds; `ceiling` measures the gain. The estimate
-is never larger than the gain at which all cores are busy.
+backend holds during this part. `Gain` contains the estimate with its bounds; `ceiling` measures the gain. Unless
+the server's CPU is the bottleneck, the estimate is never larger than the gain at which all cores are busy.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Gain:
     """Estimate that assumes the upper bound of the part's share, and that the waits that the part may cause disappear
     with it. Infinite if nearly all time is in these parts."""
     cores_busy: bool = False
-    """Whether `high` is the throughput with all cores busy, and only this limits the estimate."""
+    """Whether the CPU alone limits the estimate. `high` is then the throughput with all cores busy, and `low` is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +331,8 @@ def _gain(parts: Sequence[Part], names: Collection[str]) -> Gain:
 def _cpu_limit(resource: str, records: Sequence[Record]) -> float:
     """Returns the throughput at which the server and the client use all CPU time that other programs leave, as a
     multiple of the measured throughput. This assumes that a transaction takes as much CPU time as before, and that the
-    kernel's share does not grow. If the client is the bottleneck, its CPU time does not count. Returns infinity if CPU
-    time was not measured."""
+    kernel's CPU time does not grow. If the client is the bottleneck, its CPU time does not count. Returns infinity if
+    CPU time was not measured."""
     budgets = [record.budget for record in records]
     if not all(budget.measured for budget in budgets):
         return math.inf
