@@ -250,13 +250,16 @@ def _listening(made: Callable[[socket.socket, Listener], Peer], act: Act) -> Ite
                     threads.append(thread)
                     thread.start()
 
-        threading.Thread(target=accept, daemon=True).start()
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
         try:
             yield listener
         finally:
             ended.set()
             with contextlib.suppress(OSError):
                 listening.shutdown(socket.SHUT_RDWR)
+            # `threads` is complete, and each of them started, only when no more connections are accepted.
+            accepting.join(2.0)
     for thread in threads:
         thread.join(2.0)
 
