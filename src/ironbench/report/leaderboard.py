@@ -119,9 +119,23 @@ def table(ranking: Ranking) -> Table:
     ]
     every = [others(place) for place in places]
     for rank, name in enumerate(dict.fromkeys(name for one in every for name in one), 4):
-        columns.append((name.replace("_", " "), rank, [one.get(name, ABSENT) for one in every]))
+        title = _TITLES.get(name, name.replace("_", " "))
+        columns.append((title, rank, _figures_or_text([one.get(name) for one in every])))
     heads, ranks, cells = zip(*columns, strict=True)
     return Table(heads, tuple(zip(*cells, strict=True)), ranks=ranks)
+
+
+_TITLES = {"memory_gb": "memory (GB)"}
+
+
+def _figures_or_text(texts: Sequence[str | None]) -> list[Content]:
+    """Returns the cells of an additional column. They are figures if every text in the column is a number."""
+    try:
+        numbers = [None if text is None else float(text) for text in texts]
+    except ValueError:
+        return [ABSENT if text is None else text for text in texts]
+    whole = all(number is None or number.is_integer() for number in numbers)
+    return [ABSENT if number is None else TableCell(number, "count" if whole else "hundredths") for number in numbers]
 
 
 def ordered_by(sort: str) -> str:
