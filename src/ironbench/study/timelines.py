@@ -191,13 +191,18 @@ def _same(a: TimelineSeries, b: TimelineSeries) -> bool:
 
 def percentiles(trials: Sequence[Record], archive: Archive, metric: str = "response_time") -> Percentiles | None:
     """Returns percentiles over the transactions of `trials` together. Returns None if there are too few transactions
-    for a median. A percentile is computed from the same trials as in tables (`pooled_percentiles`)."""
+    for a median.
+
+    A percentile for which some trials have too few transactions is left out: computed from the other trials only, it
+    could be lower than a percentile below it.
+    """
     wanted = {percentile_name(metric, share): (metric, share) for share in QUANTILES}
     found = pooled_percentiles(wanted, trials, archive)
     if percentile_name(metric, 0.5) not in found:
         return None
-    points = tuple((wanted[name][1], seconds) for name, (seconds, _) in found.items())
-    return Percentiles(metric, max(count for _, count in found.values()), tuple(sorted(points)))
+    all_transactions = max(count for _, count in found.values())
+    points = ((wanted[name][1], seconds) for name, (seconds, count) in found.items() if count == all_transactions)
+    return Percentiles(metric, all_transactions, tuple(sorted(points)))
 
 
 def _thinned(
