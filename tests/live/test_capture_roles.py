@@ -11,6 +11,8 @@ from user import User
 from written_log import write_csvlog
 
 from ironbench import engines
+from ironbench.model.note import note
+from ironbench.report import wording
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("capture")]
 
@@ -85,6 +87,21 @@ def test_labs_on_another_server_refuse_missing_roles_before_they_start(user: Use
     told = user("lab", "run", "roles.toml")
     assert told.code == 2 and "may not set: keeper\n" in told.stderr, told
     assert "workload.with.except='statement:set *role*'" in told.stderr, told.stderr
+
+
+def test_a_plan_states_without_connecting_that_roles_are_checked_at_the_start(user: User) -> None:
+    told = user("run", "capture", "--plan", "--dsn", "postgresql://app@127.0.0.1:1/shop", *REPLAY, "file=shop.capture")
+    checked = note("capture-needs-roles", roles=["keeper", "web"])
+    assert told.code == 0 and wording.text(checked) in told.stdout.splitlines(), told
+    told = user("run", "capture", "--plan", *REPLAY, "file=shop.capture")
+    assert told.code == 0 and wording.text(checked) not in told.stdout, told
+    (user.home / "roles.toml").write_text(
+        'question = "?"\n[system]\ndsn = "postgresql://app@127.0.0.1:1/shop"\n'
+        '[workload]\nname = "capture"\nwith = { file = "shop.capture" }\n'
+        '[vary.mode]\nfast = { with = { mode = "fast" } }\nthink = { with = { mode = "think" } }\n'
+    )
+    told = user("lab", "plan", "roles.toml")
+    assert told.code == 0 and f"  - {wording.text(checked)}" in told.stdout.splitlines(), told
 
 
 def test_membership_without_the_option_set_does_not_make_a_role_usable(server: RawServer) -> None:

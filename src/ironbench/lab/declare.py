@@ -75,6 +75,17 @@ def forecasts(setups: Iterable[Setup], most: float | None = None) -> list[str]:
     return [text for texts in found.values() for text in texts]
 
 
+def requirements(setups: Iterable[Setup]) -> list[str]:
+    """Returns what workloads require of existing servers, for a dry run."""
+    found = [
+        requirement.note
+        for setup in setups
+        if setup.system.dsn is not None
+        and (requirement := workloads.get(setup.choice.workload).requirement(setup.choice.options)) is not None
+    ]
+    return list(dict.fromkeys(wording.texts(found)))
+
+
 def refuse_in_use(setups: Sequence[Setup]) -> None:
     """Raises InputError if another server is running in one of these configurations' directories."""
     for error in _in_use(setups):

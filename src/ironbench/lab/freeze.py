@@ -88,7 +88,7 @@ def require_rights(setups: Iterable[Setup], secrets: Mapping[str, Secrets]) -> N
         with engines.running(setup.system, secrets.get(setup.cell.name, Secrets()), 1) as session:
             engines.get(session.engine).administration.require_rights(session, wanted)
             if requirement:
-                requirement(session)
+                requirement.check(session)
 
 
 def rights_of(setup: Setup) -> tuple[tuple[str, str], ...]:

@@ -97,7 +97,7 @@ def run(plan: Plan, secrets: Secrets, store: Store, printer: Printer, before: Se
             engines.get(session.engine).administration.require_rights(session, freeze.rights_of(setup))
             requirement = workloads.get(plan.choice.workload).requirement(plan.choice.options)
             if plan.system.dsn is not None and requirement:
-                requirement(session)
+                requirement.check(session)
             most = max((trial.cell.load for trial in plan.trials), key=lambda load: load.workers)
             loaded = load.data_ready(session, plan, printer, pool.copiers(most))
             if "data" in plan.system.ideal and loaded.rows and not loaded.reused:

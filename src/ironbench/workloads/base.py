@@ -43,6 +43,16 @@ words."""
 
 
 @dataclass(frozen=True, slots=True)
+class ServerRequirement:
+    """What a workload requires of an existing server. It is checked before data are loaded."""
+
+    note: Note
+    """Describes the requirement for a dry run, which does not connect to the server."""
+    check: Callable[[Session], None]
+    """Raises InputError if the server does not meet the requirement."""
+
+
+@dataclass(frozen=True, slots=True)
 class Option:
     """A workload option that users set with `--with NAME=VALUE`."""
 
@@ -400,9 +410,8 @@ class Workload(ABC):
         them."""
         return False
 
-    def requirement(self, options: Mapping[str, str]) -> Callable[[Session], None] | None:
-        """Returns a check of an existing server that is made before data are loaded. Returns None if the workload
-        requires nothing. The check raises InputError."""
+    def requirement(self, options: Mapping[str, str]) -> ServerRequirement | None:
+        """Returns what the workload requires of an existing server, or None if it requires nothing."""
         return None
 
     def set_up(self, session: Session, options: Mapping[str, str], own_server: bool) -> None:

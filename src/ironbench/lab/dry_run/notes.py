@@ -163,6 +163,7 @@ def _notes(lab: Lab) -> Iterator[str]:
     able = lab.measurable
     if text := builds.differing({setup.cell.name: setup.system for setup in able}):
         yield text_layout.clean(text)
+    yield from map(text_layout.clean, declare.requirements(able))
     yield from _more_memory(able)
     yield from _emulation(able)
     for latency_s in dict.fromkeys(one.system.latency_s for one in able if one.system.latency_s):

@@ -84,6 +84,7 @@ def show(plan: Plan, before: Sequence[Record], over: bool, drawn: bool, json: bo
         lines.append("a client that loses its connection opens a new one")
     if changes := list(notes.controlled(setups[0])):
         lines += ["changes on the server's machine for each trial:", *(f"  {one}" for one in changes)]
+    lines += declare.requirements(setups[:1])
     if plan.system.commands:
         lines += ["commands:", *notes.commands_of(plan.system.commands, "the current directory")]
     protocol = engines.get(plan.system.engine).protocol(load.protocol)

@@ -258,3 +258,13 @@ def unfollowed(connections: Number) -> str:
         f"{count(connections, 'connection')} {verb} passed on, but the statements were not captured, for example "
         "because of replication"
     )
+
+
+@wording("capture-needs-roles")
+def needs_roles(roles: Strings) -> str:
+    """Example with roles=('keeper', 'web'): `before data are loaded, ironbench checks that the user in the DSN may set
+    these roles, which captured statements set: keeper, web`."""
+    return (
+        "before data are loaded, ironbench checks that the user in the DSN may set these roles, which captured "
+        f"statements set: {names(roles) or 'unknown'}"
+    )

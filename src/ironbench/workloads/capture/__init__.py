@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ironbench.model.note import Note, note
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.words import counted, grouped, in_percent, listed
-from ironbench.workloads.base import Option, Workload
+from ironbench.workloads.base import Option, ServerRequirement, Workload
 
 MODES = ("schedule", "think", "rate", "fast")
 _FIGURES = {
@@ -258,11 +258,14 @@ class Capture(Workload):
     def counts_after_cut(self, options: Mapping[str, str]) -> bool:
         return False
 
-    def requirement(self, options: Mapping[str, str]) -> Callable[[Session], None] | None:
+    def requirement(self, options: Mapping[str, str]) -> ServerRequirement | None:
         from ironbench.workloads.capture import roles, tape
 
         path, chosen = options["file"], tape.chosen(options)
-        return (lambda session: roles.require(session, path, chosen)) if chosen.roles else None
+        if not chosen.roles:
+            return None
+        needed = note("capture-needs-roles", roles=list(chosen.roles))
+        return ServerRequirement(needed, lambda session: roles.require(session, path, chosen))
 
     def set_up(self, session: Session, options: Mapping[str, str], own_server: bool) -> None:
         if own_server:
