@@ -78,6 +78,23 @@ def test_tables_of_strangers_are_refused_and_left_alone(target: Target) -> None:
     assert target.query("select mine from igen_order") == [("42",)]
 
 
+def test_data_of_another_workload_with_the_same_table_names_are_replaced(target: Target) -> None:
+    """Both workloads have tables `orders` and `customer`."""
+    loaded(target, "tpcc", warehouses="1")
+    assert not loaded(target, "tpch", sf="0.01").reused
+    assert target.query("select count(*) from orders") == [("15000",)]
+    assert loaded(target, "tpch", sf="0.01").reused
+    assert not loaded(target, "tpcc", warehouses="1").reused
+    assert target.query("select count(*) from orders") == [("30000",)]
+
+
+def test_on_an_existing_server_data_of_another_workload_are_refused_and_left_alone(served: Served) -> None:
+    loaded(served, "tpcc", warehouses="1")
+    with pytest.raises(InputError, match="table orders: belongs to tpcc"):
+        loaded(served, "tpch", own_server=False, sf="0.01")
+    assert served.query("select count(*) from orders") == [("30000",)]
+
+
 def test_rows_do_not_depend_on_the_number_of_connections(served: Served) -> None:
     def digests() -> dict[str, object]:
         sql = "select md5(string_agg(t::text, ';' order by {keys})) from {table} t"

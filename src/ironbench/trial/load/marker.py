@@ -52,15 +52,26 @@ class Marker:
         key, loaded_at, rows, size, elapsed_s = (value or "" for value in found[0])
         return LoadState(key, loaded_at, int(rows), int(size), float(elapsed_s))
 
+    def others(self) -> list[str]:
+        """Returns the names of the other families of tables that ironbench has loaded or started to load here."""
+        if not present(self._session, (TABLE,)):
+            return []
+        names = {(data or "").partition("/")[0] for (data,) in self._session.query(f"select data from {TABLE}")}
+        return sorted(names - {self._data})
+
+    def forget(self) -> None:
+        """Deletes the marker row and the results of `fixed_rows`."""
+        self._session.query(
+            f"delete from {TABLE} where data = {quoted(self._data)} or data like {quoted(f'{self._data}/%')}"
+        )
+
     def begin(self, key: str) -> None:
         """Creates the marker row, which shows that the tables belong to ironbench and that they are not complete
         yet."""
         if not present(self._session, (TABLE,)):
             self._session.query(_SCHEMA)
             engines.get(self._session.engine).administration.mark(self._session, (TABLE,))
-        self._session.query(
-            f"delete from {TABLE} where data = {quoted(self._data)} or data like {quoted(f'{self._data}/%')}"
-        )
+        self.forget()
         self._session.query(f"insert into {TABLE} values ({quoted(self._data)}, {quoted(key)}, null, 0, 0, 0)")
 
     def fixed(self) -> dict[str, str]:

@@ -9,7 +9,7 @@ from ironbench.model.session import Session
 from ironbench.printer import Printer
 from ironbench.trial.load import entries, pieces, rows
 from ironbench.trial.load.loaded import Loaded
-from ironbench.trial.load.marker import TABLE, Marker
+from ironbench.trial.load.marker import TABLE, LoadState, Marker
 from ironbench.trial.load.rows import Copiers
 from ironbench.trial.load.space import enough_memory, enough_space
 from ironbench.trial.load.tables import (
@@ -18,6 +18,7 @@ from ironbench.trial.load.tables import (
     refuse_changed,
     refuse_foreign_routines,
     refuse_occupied,
+    refuse_shared,
     refuse_strangers,
     size,
 )
@@ -52,6 +53,14 @@ def fill(
     refuse_occupied(session, (*dataset.tables, TABLE, pieces.TABLE))
     tables_there = present(session, dataset.tables)
     known = marker.read()
+    if known is None and tables_there and (sharing := _sharing(session, dataset, marker)):
+        if not own_server:
+            refuse_shared(session, tables_there[0], [other.key for other, _ in sharing.values()])
+        for name, (other, tables) in sharing.items():
+            printer.say(f"data: {other.key} is dropped, because {dataset.key} has tables with the same names")
+            Marker(session, name).forget()
+            rows.drop(session, present(session, tables))
+        tables_there = present(session, dataset.tables)
     if known is None and tables_there:
         refuse_strangers(session, dataset, tables_there)
         return Loaded(rows=dataset.rows, data_bytes=size(session, dataset.tables), reused=True, key=dataset.key)
@@ -79,3 +88,20 @@ def fill(
     enough_space(session, dataset)
     enough_memory(dataset, copiers.here if copiers else 1)
     return rows.loaded(session, dataset, connections, marker, printer, copiers=copiers)
+
+
+def _sharing(session: Session, dataset: Dataset, marker: Marker) -> dict[str, tuple[LoadState, tuple[str, ...]]]:
+    """Returns the state and the tables of each other family that ironbench loaded here and that has a table with the
+    same name as a table of `dataset`."""
+    others = marker.others()
+    found = {}
+    for name in workloads.names() if others else ():
+        workload = workloads.get(name)
+        if session.engine not in workload.engines:
+            continue
+        other = workload.dataset(session.engine, workload.validated({}))
+        if other and other.name in others and not set(other.tables).isdisjoint(dataset.tables):
+            state = Marker(session, other.name).read()
+            if state is not None:
+                found[other.name] = state, other.tables
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from ironbench import engines
 from ironbench.engines.dialect import Dialect
@@ -113,13 +114,22 @@ def refuse_changed(session: Session, dataset: Dataset, key: str, there: Sequence
     if key == dataset.key and whole and dataset.intact and not true(session, dataset.intact):
         raise InputError(f"table {there[0]}", f"no longer contains what ironbench loaded ({key})", hint)
     if key != dataset.key and not own_server:
-        all_made = "; `ironbench cleanup --dsn …` removes everything that ironbench created there"
-        marks = engines.get(session.engine).administration.marks
         raise InputError(
             f"table {there[0]}",
             f"contains {key}, not {dataset.key}",
-            f"{_ELSEWHERE}, or use the same options{all_made if marks else ''}",
+            f"{_ELSEWHERE}, or use the same options{_cleanup(session)}",
         )
+
+
+def refuse_shared(session: Session, table: str, keys: Sequence[str]) -> NoReturn:
+    """Raises InputError, because `table` belongs to the data of other workloads on an existing server. `keys`: the keys
+    of these data."""
+    raise InputError(f"table {table}", f"belongs to {some(keys)}", f"{_ELSEWHERE}{_cleanup(session)}")
+
+
+def _cleanup(session: Session) -> str:
+    marks = engines.get(session.engine).administration.marks
+    return "; `ironbench cleanup --dsn …` removes everything that ironbench created there" if marks else ""
 
 
 def fixed_rows(session: Session, dataset: Dataset) -> dict[str, str]:
