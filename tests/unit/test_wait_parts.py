@@ -36,8 +36,11 @@ PARSE = "main;PostgresMain;pg_parse_query;base_yyparse"
 IDLE = "main;PostgresMain;secure_read;epoll_wait;schedule_[k]"
 
 
-def measured(blocks: int = 6) -> tuple[Side, Side, Shelf]:
-    """Returns the trials of a lab in which transactions wait for the lock of a row in the second configuration."""
+def measured(blocks: int = 6, profiled_locks: float = 0.7) -> tuple[Side, Side, Shelf]:
+    """Returns the trials of a lab in which transactions wait for the lock of a row in the second configuration.
+
+    `profiled_locks`: time of these waits in the profile, as a fraction of the transaction time.
+    """
     dice = random.Random(3)
     records = trials(
         lab({"row": ("spread", "hot")}, blocks=blocks), {SPREAD: 2000.0, HOT: 500.0}, files={PROFILE: "0" * 64}
@@ -55,7 +58,7 @@ def measured(blocks: int = 6) -> tuple[Side, Side, Shelf]:
             SampledStack(WAIT, "engine", "postgres", BLOCKED, FLUSH, "", 90, SHARES[name][LOG_FLUSH] * client_s),
             SampledStack(WAIT, "engine", "postgres", BLOCKED, IDLE, "", 90, 100.0),
             *(
-                [SampledStack(WAIT, "engine", "postgres", BLOCKED, LOCK, "", 900, 0.7 * client_s)]
+                [SampledStack(WAIT, "engine", "postgres", BLOCKED, LOCK, "", 900, profiled_locks * client_s)]
                 if name == HOT
                 else []
             ),
@@ -96,6 +99,20 @@ def test_a_wait_class_continues_with_its_events_and_its_functions() -> None:
         ("wait event", "locks: Lock.tuple"),
         ("function", "locks: XactLockTableWait"),
     ]
+
+
+def test_functions_with_more_time_in_the_profile_than_their_wait_class_are_reduced_to_the_class() -> None:
+    before, after, shelf = measured(profiled_locks=1.5)
+    found = explain(before, after, shelf, in_blocks=True)
+    functions = parts(found.wait_parts, LOCKS, FUNCTION)
+    assert found.waterfall is not None
+    assert functions["XactLockTableWait"].after_s == pytest.approx(0.75 * found.waterfall.after_s)
+    assert functions[REST].after_s == pytest.approx(0.0, abs=1e-9)
+    share = pytest.approx(0.75)
+    assert of_limit(after, shelf) == (
+        "limit-functions",
+        {"resource": "locks", "functions": (("XactLockTableWait", share),)},
+    )
 
 
 def test_with_too_few_blocks_the_parts_have_no_interval() -> None:

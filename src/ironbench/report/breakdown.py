@@ -46,6 +46,11 @@ CONTRADICTED = (
     "In at least one comparison, the observed trials show another difference in throughput than the blocks, so their "
     "values do not explain the difference that the blocks show."
 )
+WITH_PROFILE = (
+    "Wait classes and wait events come from samples of the server's wait events and from the kernel's CPU counters. "
+    "Functions below a wait class come from the profile. If the profile contains more time than the wait class, the "
+    "times of the functions are reduced in proportion."
+)
 _HEAD = ("level", "", "before", "after", "change", CI)
 
 
@@ -59,9 +64,11 @@ def section(one: Explanation, id: str = ID, title: str = TITLE, *, chart: bool =
 
 
 def lead(*several: Explanation) -> str:
-    """Explains how to read the breakdown. If its more detailed levels come from observed trials, also says so."""
+    """Explains how to read the breakdown. Also names the sources of its more detailed levels, if some come from
+    observed trials or from a profile."""
     parts = [LEAD]
     parts += [OBSERVED] if any(one.observed for one in several) else []
+    parts += [WITH_PROFILE] if any(part.kind == FUNCTION for one in several for part in one.wait_parts) else []
     parts += [CONTRADICTED] if any(one.contradicted for one in several) else []
     return " ".join(parts)
 

@@ -4,8 +4,9 @@ The time of a wait class is known from the kernel's counters and from samples of
 also contain the event itself, so the time of a class is divided among its events in proportion to their samples.
 Profiles contain the functions that used the CPU or waited. An activity of the engine (`Engine.profile_waits`) connects
 the wait of a function with a wait class. Both divisions add up to the time of the class: the rest is a separate part,
-which for functions also contains the time that the profile lacks. This part is negative if the profile contains more
-time than the class, for example CPU time of background processes.
+which for functions also contains the time that the profile lacks. A profile may also contain more time than the class,
+for example CPU time of background processes, or because both are samples. The times of the functions are then reduced
+in proportion, so that they add up to the class.
 """
 
 from __future__ import annotations
@@ -67,6 +68,11 @@ def wait_parts(before: Side, after: Side, archive: Archive, *, in_blocks: bool) 
     found: list[WaitPart] = []
     for kind, divided in ((EVENT, _by_event), (FUNCTION, _by_function)):
         parts = [{key: divided(one, archive) for key, one in side.items()} for side in keyed]
+        if kind == FUNCTION:
+            parts = [
+                {key: _within(part, times_of[key]) for key, part in side.items()}
+                for side, times_of in zip(parts, whole, strict=True)
+            ]
         if all(any(side.values()) for side in parts):
             found += _compared(kind, whole, parts, in_blocks)
     return tuple(found)
@@ -150,6 +156,16 @@ def _by_function(record: Record, archive: Archive) -> _Seconds:
     return found
 
 
+def _within(parts: _Seconds, whole: Mapping[str, float]) -> _Seconds:
+    """Reduces the parts of each wait class in proportion if they add up to more than the class. `whole`: seconds per
+    transaction of each wait class."""
+    sums: dict[str, float] = {}
+    for (of, _), seconds in parts.items():
+        sums[of] = sums.get(of, 0.0) + seconds
+    factors = {of: min(1.0, whole.get(of, 0.0) / seconds) for of, seconds in sums.items() if seconds > 0}
+    return {(of, name): seconds * factors.get(of, 1.0) for (of, name), seconds in parts.items()}
+
+
 def _innermost(stack: SampledStack) -> str:
     """Returns the innermost function outside the kernel."""
     user = (name for name in reversed(stack.frames) if not name.endswith(KERNEL_MARK))
@@ -158,19 +174,24 @@ def _innermost(stack: SampledStack) -> str:
 
 def functions_of_limit(spent: TimeSpent, records: Sequence[Record], archive: Archive) -> Note | None:
     """Returns a note with the functions that take most of the bottleneck's time in a profile, each with its fraction of
-    the transaction time. Returns None if there is no bottleneck, or no function takes a large part of its time. The
-    functions in which threads wait for a CPU are left out, because they do not cause the wait.
+    the transaction time. In each wait class, these fractions add up to at most the fraction of the class (`_within`).
+    Returns None if there is no bottleneck, or no function takes a large part of its time. The functions in which
+    threads wait for a CPU are left out, because they do not cause the wait.
     """
     classes = RESOURCES.get(spent.limit.resource, ()) if spent.limit.resource != OTHER_PROGRAMS else ()
     profiled = [one for one in records if is_profiled(one)]
     if not classes or not profiled or not spent.total_s:
         return None
-    sums: dict[str, float] = {}
+    means: dict[tuple[str, str], float] = {}
     for record in profiled:
-        for (of, name), seconds in _by_function(record, archive).items():
-            if of in classes and of != RUN_QUEUE:
-                sums[name] = sums.get(name, 0.0) + seconds / len(profiled)
-    whole = sum(part.time_s for part in spent.parts if part.name in classes and part.name != RUN_QUEUE)
+        for key, seconds in _by_function(record, archive).items():
+            means[key] = means.get(key, 0.0) + seconds / len(profiled)
+    known = {part.name: part.time_s for part in spent.parts if part.name in classes and part.name != RUN_QUEUE}
+    sums: dict[str, float] = {}
+    for (of, name), seconds in _within(means, known).items():
+        if of in known:
+            sums[name] = sums.get(name, 0.0) + seconds
     largest = sorted(sums.items(), key=lambda one: (-one[1], one[0]))[:_MOST]
-    named = tuple((name, time_s / spent.total_s) for name, time_s in largest if time_s >= _NAMED_FROM * whole)
+    least_s = _NAMED_FROM * sum(known.values())
+    named = tuple((name, time_s / spent.total_s) for name, time_s in largest if time_s >= least_s)
     return note("limit-functions", resource=spent.limit.resource, functions=named) if named else None
