@@ -17,6 +17,7 @@ GROUPS = {
     r"XLogInsert.*|XLogRecordAssemble|ReserveXLogInsertLocation|CopyXLogRecordToWAL|WALInsertLock.*|"
     r"AdvanceXLInsertBuffer|GetXLogBuffer": "WAL insertion",
     r"XLogFlush|XLogWrite|XLogBackgroundFlush|WaitXLogInsertionsToFinish|issue_xlog_fsync|SyncRepWait.*": "WAL flush",
+    r"pg_(try_)?advisory_.*": "advisory locks",
     r"ProcSleep|WaitOnLock|XactLockTableWait|heap_acquire_tuplock|MultiXactIdWait.*|DeadLockCheck.*|"
     r"LockAcquire.*|LockRelease.*|LockBufferForCleanup": "row and table locks",
     r"(heap|lazy)_vacuum.*|vacuum_rel|lazy_scan_.*|heap_page_prune.*": "vacuum and pruning",
@@ -56,6 +57,7 @@ GROUPS = {
 WAITS = {
     "WAL insertion": LOG_FLUSH,
     "WAL flush": LOG_FLUSH,
+    "advisory locks": LOCKS,
     "row and table locks": LOCKS,
     "data reads": DATA_READ,
     "data writes": DATA_WRITE,
