@@ -18,6 +18,7 @@ from ironbench.report.breakdown import breakdown_table
 from ironbench.report.cell import TableCell
 from ironbench.report.page import Section
 from ironbench.report.sections import sections
+from ironbench.report.sections.profile import sentence
 from ironbench.study.labstudy import lab_study
 from ironbench.study.runstudy import studies
 from ironbench.study.study import Study
@@ -77,7 +78,18 @@ def test_the_answer_names_the_function_with_the_largest_significant_difference(f
 def test_an_answer_names_no_function_if_none_differs_significantly() -> None:
     found = study_of(profiled({}))
     assert answer(found).limit == ""
-    assert "no function differs significantly" in shown(found).sentences[0]
+    (explained,) = found.explanations
+    assert explained.profile is not None and explained.profile.main is None
+    assert shown(found).sentences == (sentence(explained.profile),)
+
+
+def test_a_difference_that_only_the_correction_makes_insignificant_is_named_with_its_interval() -> None:
+    found = shown(study_of(profiled({BURN: 3e-6}, seed=5)))
+    _, frames = found.tables[0]
+    assert [row[7] for row in frames.rows] == ["no", "no"]
+    (interval,) = (row[5] for row in frames.rows if row[0] == "burn")
+    assert isinstance(interval, TableCell) and interval.low is not None and interval.low > 0
+    assert "burn" in found.sentences[0]
 
 
 def test_the_breakdown_has_a_row_for_each_function_that_differs_significantly(found: Study) -> None:

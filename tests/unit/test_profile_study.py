@@ -85,6 +85,20 @@ def test_few_equal_counts_are_not_certain() -> None:
     assert rare.low_s < 0 < rare.high_s and not called(found)
 
 
+def test_a_significant_function_is_named_if_no_function_that_it_calls_differs_significantly() -> None:
+    """The intervals of the six callees exclude 0, but only their sum is significant after the correction."""
+    lab = profiled({}, blocks=12)
+    others = [on_cpu(f"main;other{number}") for number in range(40)]
+    for one in lab.records:
+        one.metrics["transactions"] = 1000.0
+        samples = 110 if one.cell.name == AFTER else 100
+        lab.stacks[one.id] = (*others, *(on_cpu(f"main;burn;small{number}", samples) for number in range(6)))
+    found = lab.compared()
+    assert found.main is not None and found.main.name == "burn"
+    small = [one for one in found.frames if one.name.startswith("small")]
+    assert len(small) == 6 and all(one.clear and not one.called for one in small)
+
+
 def test_with_fewer_than_three_blocks_there_is_no_interval_and_no_significant_difference() -> None:
     found = profiled({BURN: PLANTED_S}, blocks=2).compared()
     assert not found.has_intervals and found.main is None and not called(found)
@@ -193,6 +207,9 @@ def test_a_thread_that_was_woken_and_waits_for_a_cpu_no_longer_waits_for_work() 
         ("postgres", "main;ReadBuffer_common;LWLockAcquire", "buffer cache"),
         ("postgres", "main;CommitTransactionCommand;LWLockAcquire;PGSemaphoreLock", "LWLocks"),
         ("postgres", "main;heap_update;LockTuple;LockAcquireExtended;ProcSleep;WaitLatch", "row and table locks"),
+        ("postgres", "main;ExecInterpExpr;pg_advisory_lock_int8;LockAcquireExtended;ProcSleep", "advisory locks"),
+        ("mariadb", "do_command;Item_func_get_lock::val_int();MDL_context::acquire_lock", "user locks (GET_LOCK)"),
+        ("mariadb", "do_command;open_tables;MDL_context::acquire_lock;MDL_wait::timed_wait", "metadata locks"),
         ("postgres", "main;CheckpointerMain;BufferSync;CheckpointWriteDelay;WaitLatch", WAITING_FOR_WORK),
         ("postgres", "main;CheckpointerMain;ProcessSyncRequests;fsync", "data writes"),
         ("postgres", "main;PostmasterMain;ServerLoop.isra.0;WaitEventSetWait;epoll_wait", WAITING_FOR_WORK),

@@ -332,8 +332,9 @@ def _node(tree: CallTree, place: int, change: _Change, certain: Set[tuple[str, s
 def _causes(tree: CallTree, nodes: Sequence[CallNode], family: _Family) -> frozenset[int]:
     """Returns the nodes whose difference is not explained by the functions that they call. To check this, the
     differences of the callees in the same direction whose interval excludes 0 are added up. The callees explain the
-    difference of the caller if they are most of it, or if the rest is not significant. Without intervals, all callees
-    that change in the same direction are added up.
+    difference of the caller if they are most of it, or if the rest is not significant. They do not explain a
+    significant difference if none of them is significant itself. Without intervals, all callees that change in the same
+    direction are added up.
     """
     callees: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):
@@ -347,6 +348,6 @@ def _causes(tree: CallTree, nodes: Sequence[CallNode], family: _Family) -> froze
         if below and not explained:
             rest = family.change(tree.total.sum([place]).minus(tree.total.sum(below)))
             explained = abs(rest.delta_s) <= rest.half_s < math.inf
-        if not explained:
+        if not explained or (node.certain and not any(nodes[one].certain for one in below)):
             causes.add(place)
     return frozenset(causes)

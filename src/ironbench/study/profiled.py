@@ -148,6 +148,14 @@ class ProfileComparison:
         """The first function with a significant difference, or None if there is none."""
         return next((one for one in self.frames if one.called), None)
 
+    @property
+    def largest_clear(self) -> FrameChange | None:
+        """The function with the largest difference whose interval excludes 0, whether or not the difference is
+        significant after the correction. A wait for a free CPU is returned only if there is nothing else. None if
+        every interval contains 0."""
+        clear = [one for one in self.frames if one.clear]
+        return max(clear, key=lambda one: (not one.in_queue, abs(one.delta_s)), default=None)
+
 
 @dataclass(frozen=True, slots=True)
 class ProfiledTime:

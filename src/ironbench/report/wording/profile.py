@@ -64,13 +64,21 @@ def parts_title(one: ProfileComparison) -> str:
 def change(one: FrameChange, before: Configuration, after: Configuration) -> str:
     """Example: `with index=off, a transaction spends 41 µs more in index_getnext (engine, on CPU) than with index=on
     (95% CI 33 to 48 µs)`."""
-    low, high = sorted((abs(one.low_s), abs(one.high_s)))
-    more = "more" if one.delta_s > 0 else "less"
     return (
-        f"with {configuration(after)}, a transaction spends {quantity(abs(one.delta_s), 's')} {more} in "
-        f"{one.name} ({_where(one)}) than with {configuration(before)} "
-        f"({CI} {between(low, high, 's')})"
+        f"with {configuration(after)}, a transaction spends {_size(one)} in {one.name} ({_where(one)}) than with "
+        f"{configuration(before)} ({_interval(one)})"
     )
+
+
+def _size(one: FrameChange) -> str:
+    """Example: `41 µs more`."""
+    return f"{quantity(abs(one.delta_s), 's')} {'more' if one.delta_s > 0 else 'less'}"
+
+
+def _interval(one: FrameChange) -> str:
+    """Example: `95% CI 33 to 48 µs`."""
+    low, high = sorted((abs(one.low_s), abs(one.high_s)))
+    return f"{CI} {between(low, high, 's')}"
 
 
 def _where(one: FrameChange) -> str:
@@ -88,8 +96,19 @@ def callers(one: FrameChange) -> str:
 
 
 def no_change(one: ProfileComparison) -> str:
-    """Example: `From index=on to index=off: no function differs significantly (239 function times compared).`"""
-    return f"{sides(one)}: no function differs significantly ({counted(one.compared, 'function time')} compared)."
+    """Example: `From index=on to index=off: no function differs significantly after the correction for 239 compared
+    times. The largest difference in the table is 12 µs more in index_getnext (engine, on CPU; 95% CI 1 to 23 µs). Its
+    interval excludes 0, but so does one in 20 intervals by chance.` If every interval contains 0, the example ends
+    after the first sentence."""
+    times = counted(one.compared, "compared time")
+    none = f"{sides(one)}: no function differs significantly after the correction for {times}."
+    if (largest := one.largest_clear) is None:
+        return none
+    where = f"{largest.name} ({_where(largest)}; {_interval(largest)})"
+    return (
+        f"{none} The largest difference in the table is {_size(largest)} in {where}. Its interval excludes 0, but so "
+        "does one in 20 intervals by chance."
+    )
 
 
 def no_intervals(one: ProfileComparison) -> str:
