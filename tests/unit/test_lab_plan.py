@@ -227,6 +227,13 @@ def test_a_metric_that_a_workload_cannot_have_is_refused(lab_file: Path) -> None
         assert "igen-oltp does not measure this metric" in refusal.cause
 
 
+def test_a_percentile_of_one_script_is_accepted_only_if_the_workload_records_it(lab_file: Path) -> None:
+    claim = "[expect]\nclaims = ['2 over 1 (response_time_p95_s{{script={script}}}): 1 to 2']\n"
+    lab(lab_file, CLIENTS + claim.format(script="payment"), "postgres", "tpcc")
+    refusal = refused(lab_file, CLIENTS + claim.format(script="place_order"), "postgres", "igen-oltp")
+    assert "response_time_p99_s" in refusal.hint and "response_time_p95_s" not in refusal.hint
+
+
 def test_a_metric_that_tpch_does_not_have_with_these_options_is_refused(lab_file: Path) -> None:
     vary = "[vary]\nparallelism = [1, 2]\n[workload.with]\nqueries = '1,6'\n[expect]\n"
 

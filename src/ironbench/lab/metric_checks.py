@@ -15,7 +15,6 @@ _OF_THE_LOOP = (
     *("service_time_", "retries", "unfinished", "carried_", "longest_wait_", "censored", "cut_off", "loop_delay_"),
     *("replies_per_wait_", "receive_rearms"),
 )
-_BY_SCRIPT = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p99_s")
 _ROLES = ("data", "temp", "log")
 
 
@@ -119,7 +118,8 @@ _OTHERS = "see `ironbench list metrics` for the source of each metric"
 
 
 def _of_script(base: str, script: str, setup: Setup) -> tuple[str, str]:
-    names = [one.name for one in workloads.get(setup.choice.workload).scripts(setup.system.engine, setup.choice)]
+    workload = workloads.get(setup.choice.workload)
+    names = [one.name for one in workload.scripts(setup.system.engine, setup.choice)]
     if len(names) < 2:
         return (
             f"workload {setup.choice.workload} has one script, so its metrics are not divided by script",
@@ -127,6 +127,8 @@ def _of_script(base: str, script: str, setup: Setup) -> tuple[str, str]:
         )
     if script not in names:
         return f"workload {setup.choice.workload} has no script {script}", nearest(script, names)
-    if base not in _BY_SCRIPT:
-        return "is recorded for all scripts together", f"recorded per script: {', '.join(_BY_SCRIPT)}"
+    # The number of failures is recorded only for scripts that have failures.
+    recorded = [figure for figure in workload.script_figures if figure != "failed"]
+    if base not in recorded:
+        return "is recorded for all scripts together", f"recorded per script: {', '.join(recorded)}"
     return "", ""

@@ -188,20 +188,16 @@ def of_no_unit(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _script(script: Mapping[str, Any], elapsed_s: float, histograms: Mapping[str, Histogram]) -> dict[str, float]:
-    """Returns only the main metrics of a script, to keep records small. The histograms contain the rest."""
+    """Returns the metrics of a script, of which `metrics` keeps those that the workload names."""
     tag = f"{{script={script['name']}}}"
     values = {f"throughput{tag}": float(f"{script['transactions'] / elapsed_s:.6g}")}
     if script["failed"]:
         values[f"failed{tag}"] = float(script["failed"])
     histogram = histograms.get(f"response_time{tag}")
     if histogram is not None and histogram.count:
-        p50, p90, p99 = histogram.quantiles([0.50, 0.90, 0.99])
-        values |= {
-            f"response_time_mean_s{tag}": float(f"{histogram.mean_s:.4g}"),
-            f"response_time_p50_s{tag}": _short(p50),
-            f"response_time_p90_s{tag}": _short(p90),
-            f"response_time_p99_s{tag}": _short(p99),
-        }
+        values[f"response_time_mean_s{tag}"] = float(f"{histogram.mean_s:.4g}")
+        percentiles = sample.quantiles(histogram, _QUANTILES, least=1)
+        values |= {f"response_time_{name}_s{tag}": _short(value) for name, value in percentiles.items()}
     return values
 
 

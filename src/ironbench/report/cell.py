@@ -125,6 +125,14 @@ def with_range(summary: Summary, unit: str, note: str = "") -> TableCell:
     return TableCell(summary.centre, unit, summary.low, summary.high, note=note)
 
 
+def centre_with_range(summary: Summary | None, unit: str) -> TableCell | Missing:
+    """Returns a cell with the centre. If the repeats differ, the cell also contains their range. The value is unknown
+    if there is no summary."""
+    if summary is None:
+        return UNKNOWN
+    return with_range(summary, unit) if summary.high > summary.low else TableCell(summary.centre, unit)
+
+
 def ratios(columns: Sequence[Mapping[str, Summary]], metric: str) -> list[TableCell | Missing]:
     """Returns a cell for each system except the first, with its ratio to the first system. `columns`: the metrics of
     each system."""

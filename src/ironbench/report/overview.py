@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ironbench.report.cell import Row, centre
+from ironbench.report.cell import Row, centre_with_range
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
 from ironbench.study.study import CellResults, SubjectResults
@@ -16,7 +16,7 @@ _FEW = 3
 def overview(systems: Sequence[SubjectResults | CellResults], facts: Mapping[str, str]) -> Table:
     """Returns a table of the metrics that at least one system has. `facts`: metrics by the words that name them."""
     cells = {
-        words: tuple(centre(one.metrics.get(metric), unit_of(metric)) for one in systems)
+        words: tuple(centre_with_range(one.metrics.get(metric), unit_of(metric)) for one in systems)
         for words, metric in facts.items()
         if any(metric in one.metrics for one in systems)
     }

@@ -15,6 +15,11 @@ from ironbench.workloads.tpcc.transactions import DELIVERY, NEW_ORDER, REQUEST
 NOPM = "new_orders_per_min"
 TPM = "transactions_per_min"
 ROLLED_BACK = "rolled_back_share"
+RESPONSE_TIMES = (
+    *("response_time_mean_s", "response_time_p50_s", response_limits.P90),
+    *("response_time_p95_s", "response_time_p99_s"),
+)
+"""Metrics of response times that are recorded for each type of transaction."""
 EFFICIENCY = "pacing_efficiency_share"
 SKIPPED, LEFT, LAG = "skipped_districts", "deliveries_left", "delivery_lag"
 LEAST_SHARES = {"payment": 0.43, "order-status": 0.04, DELIVERY: 0.04, "stock-level": 0.04}
