@@ -93,11 +93,7 @@ def _response_times(metrics: Mapping[str, Summary]) -> Table:
 
 def _rates(metrics: Mapping[str, Summary]) -> dict[str, Summary]:
     """Returns the throughput of each script in transactions per second."""
-    return {
-        name: metrics[tag]
-        for name in (*ISOLATION, REQUEST)
-        if (tag := f"throughput{{script={name}}}") in metrics
-    }
+    return {name: metrics[tag] for name in (*ISOLATION, REQUEST) if (tag := f"throughput{{script={name}}}") in metrics}
 
 
 def _per_minute(rate: Summary) -> TableCell:
