@@ -68,7 +68,10 @@ def executed(text: str, variables: Mapping[str, int]) -> list[str]:
 @pytest.mark.parametrize("test", events.TESTS)
 def test_statements_are_those_of_sysbench(test: str) -> None:
     assert executed(script(test=test), {}) == OBSERVED[test]
-    assert events.event("postgres", options(test=test)).queries == len(OBSERVED[test])
+    event = events.event("postgres", options(test=test))
+    assert event.queries == len(OBSERVED[test])
+    assert event.reads == sum(one.startswith("SELECT") for one in OBSERVED[test])
+    assert event.others == sum(one.startswith(("BEGIN", "COMMIT")) for one in OBSERVED[test])
     assert WORKLOAD.writes(options(test=test)) == any(
         not one.startswith(("SELECT", "BEGIN", "COMMIT")) for one in OBSERVED[test]
     )

@@ -13,12 +13,20 @@ from ironbench.study.runstudy import studies
 CHOICE = Choice("sysbench", workloads.get("sysbench").validated({}))
 
 
+METRICS = {
+    **{"read_queries": 42_007.0, "write_queries": 12_000.0, "other_queries": 6_000.0, "queries": 60_000.0},
+    **{"queries_per_s": 2000.0, "retries": 3.0, "response_time_min_s": 0.001},
+}
+
+
 def test_the_results_that_sysbench_prints_are_a_table() -> None:
-    trials = [record(throughput=100.0, metrics={"queries_per_s": 2000.0, "retries": 3.0}, choice=CHOICE)]
+    trials = [record(throughput=100.0, metrics=METRICS, choice=CHOICE)]
     (one,) = studies(trials, Shelf(trials))
     (section,) = sysbench.sections(one)
     rows = {row[0]: row[1] for row in section.tables[0][1].texts}
     assert rows["events (transactions) per second"] == "100/s" and rows["queries per second"] == "2,000/s"
+    assert list(rows)[:4] == [f"{kind}queries per trial" for kind in ("read ", "write ", "other ", "")]
+    assert rows["read queries per trial"] == "42,007" and rows["minimum response time"] == "1.00\u202fms"
     assert rows["restarted events per trial"] == "3.00" and "reconnects per trial" not in rows
     assert (
         rows["average response time"] == "80.0\u202fms" and rows["95th percentile of response times"] == "176\u202fms"

@@ -11,15 +11,22 @@ from ironbench.study.study import Study
 
 PLACE = 112
 _QUERIES = "queries_per_s"
+_COUNTS = ("read_queries", "write_queries", "other_queries", "queries")
 _LEAD = (
     "These are the results that sysbench prints. As in sysbench, an event is one execution of the test. Queries "
-    "include BEGIN and COMMIT. sysbench counts restarted events as ignored errors."
+    "include BEGIN and COMMIT. sysbench counts restarted events as ignored errors, and "
+    "counts statements that changed no row as other queries."
 )
 _FACTS = {
+    "read queries per trial": "read_queries",
+    "write queries per trial": "write_queries",
+    "other queries per trial": "other_queries",
+    "queries per trial": "queries",
     "events (transactions) per second": "throughput",
     "queries per second": _QUERIES,
     "restarted events per trial": "retries",
     "reconnects per trial": "reconnects",
+    "minimum response time": "response_time_min_s",
     "average response time": "response_time_mean_s",
     "95th percentile of response times": "response_time_p95_s",
     "maximum response time": "response_time_max_s",
@@ -32,4 +39,5 @@ def sections(study: Study) -> Iterator[Section]:
         title = (
             f"Results of sysbench's test, {wording.text(study.place)}" if study.parts else "Results of sysbench's test"
         )
-        yield Section("sysbench", title, _LEAD, tables=(("", overview(systems, _FACTS)),), printed_at_end=True)
+        table = overview(systems, _FACTS, _COUNTS)
+        yield Section("sysbench", title, _LEAD, tables=(("", table),), printed_at_end=True)

@@ -3,11 +3,13 @@ docs/workloads/sysbench.md."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ironbench import engines
 from ironbench.errors import InputError, written
+from ironbench.model.driven import Driven
+from ironbench.model.note import Note
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load
@@ -94,8 +96,18 @@ class Sysbench(Workload):
     def measured(
         self, session: Session, options: Mapping[str, str], before: Any, summary: Mapping[str, Any]
     ) -> Mapping[str, float]:
-        queries = events.event(session.engine, options).queries
-        return {"queries_per_s": queries * float(summary["transactions"]) / float(summary["elapsed_s"])}
+        event, done = events.event(session.engine, options), float(summary["transactions"])
+        return {
+            "read_queries": event.reads * done,
+            "write_queries": event.writes * done,
+            "other_queries": event.others * done,
+            "queries": event.queries * done,
+            "queries_per_s": event.queries * done / float(summary["elapsed_s"]),
+        }
+
+    def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
+        times = driven.histograms.get("response_time")
+        return ({"response_time_min_s": times.min_s} if times is not None and times.count else {}), ()
 
 
 WORKLOAD = Sysbench()

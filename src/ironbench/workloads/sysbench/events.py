@@ -96,8 +96,17 @@ class Event:
     script: str
     inputs: Mapping[str, Mapping[str, Any]]
     """Variables, with the description of how a value is drawn (`Drawn` in crates/ironbench-data/src/inputs.rs)."""
-    queries: int
-    """Number of statements per event. BEGIN and COMMIT are included, because sysbench also counts them as queries."""
+    reads: int
+    """Number of SELECTs per event."""
+    writes: int
+    """Number of INSERTs, UPDATEs and DELETEs per event."""
+    others: int
+    """Number of BEGINs and COMMITs per event. sysbench also counts them as queries."""
+
+    @property
+    def queries(self) -> int:
+        """Number of statements per event."""
+        return self.reads + self.writes + self.others
 
 
 @dataclass(slots=True)
@@ -105,7 +114,8 @@ class _Builder:
     options: Mapping[str, str]
     lines: list[str] = field(default_factory=list)
     inputs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    queries: int = 0
+    statements: list[str] = field(default_factory=list)
+    """The statements of one event, with the placeholder for the table."""
 
     def drawn(self, name: str, value: Mapping[str, Any]) -> str:
         """Adds an input and returns its variable."""
@@ -132,13 +142,13 @@ class _Builder:
 
     def alone(self, statement: str) -> None:
         self.lines.append(f"{statement};")
-        self.queries += 1
+        self.statements.append(statement)
 
     def group(self, statements: Sequence[str]) -> None:
         """Adds statements on the table `sbtestN`, which is drawn for this group."""
         if not statements:
             return
-        self.queries += len(statements)
+        self.statements += statements
         most = int(self.options["tables"])
         table = ""
         if most > 1:
@@ -178,7 +188,9 @@ def event(engine: str, options: Mapping[str, str]) -> Event:
         builder.alone(f"SELECT count(k) FROM sbtest1 WHERE {ranges}")
     else:
         _read_write(engine, builder, test)
-    return Event("\n".join([*builder.lines, ""]), builder.inputs, builder.queries)
+    kinds = [statement.split()[0].upper() for statement in builder.statements]
+    reads, writes = kinds.count("SELECT"), sum(kind in ("INSERT", "UPDATE", "DELETE") for kind in kinds)
+    return Event("\n".join([*builder.lines, ""]), builder.inputs, reads, writes, len(kinds) - reads - writes)
 
 
 def _read_write(engine: str, builder: _Builder, test: str) -> None:
