@@ -16,6 +16,7 @@ from ironbench.engines.own_files import locked, next_kept
 from ironbench.errors import FailureError, InputError, written
 from ironbench.host import control_groups, copies, data_dirs, processes, register, space
 from ironbench.host.copies import CopyResult
+from ironbench.model.profile import WAITING_FOR_WORK
 from ironbench.model.system import System
 
 NOTE = "restored.json"
@@ -26,6 +27,9 @@ _LOGS = ("-wal", "-journal", ".wal")
 _LARGEST_SETUP = 1 << 28
 """Maximum size of an SQL file. Such a file is read into memory as a whole."""
 _MOST_CLIENTS = 1000
+IDLE_THREADS = {r"PyThread_acquire_lock_timed|sock_recv(msg)?|time_sleep|.*park_timeout.*": WAITING_FOR_WORK}
+"""Activity of ironbench's threads in profiles (`Engine.profile_groups`). These threads run in the same process as the
+library, so they have the role of the engine. They do not run transactions while they wait in these functions."""
 
 
 class LibraryEngine(Engine, ABC):

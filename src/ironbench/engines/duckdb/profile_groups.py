@@ -3,10 +3,13 @@ expressions match demangled and mangled names."""
 
 from __future__ import annotations
 
+from ironbench.engines.library import IDLE_THREADS
 from ironbench.model.profile import WAITING_FOR_WORK
 
 GROUPS = {
-    r".*(TaskScheduler.*(ExecuteForever|GetTaskFromProducer)|LightweightSemaphore).*wait.*": WAITING_FOR_WORK,
+    **IDLE_THREADS,
+    r".*FileSystem.*FileSync.*|(__GI_)?f(data)?sync": "sync to disk",
+    r".*Executor.*(WaitForTask|RescheduleTask|UnregisterTask).*": "waits for parallel tasks",
     r".*(TemporaryFile|TemporaryDirectory|EvictBlocks|WriteTemporaryBuffer|ReadTemporaryBuffer).*": "temporary files",
     r".*(WriteAheadLog|WALWriteState).*": "WAL",
     r".*(CheckpointManager|SingleFileCheckpoint|TableDataWriter|PartialBlockManager).*": "checkpoint",
@@ -24,4 +27,7 @@ GROUPS = {
     r".*(DuckTransaction|CommitState|UndoBuffer|LocalStorage).*": "transactions",
     r".*(je_|malloc|Allocator|operator new|_Znwm).*": "memory allocation",
     r".*(PipelineExecutor|PipelineTask|ExecutorTask).*": "executor",
+    r".*(ScheduleTasks|ScheduleTask|EnqueueTask).*": "task scheduling",
+    # A worker thread without a task waits for a semaphore. All tasks of worker threads are called by `ExecuteForever`.
+    r".*LightweightSemaphore.*|__new_sem_wait.*|.*TaskScheduler.*ExecuteForever.*": WAITING_FOR_WORK,
 }

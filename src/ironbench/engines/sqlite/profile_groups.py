@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from ironbench.engines.library import IDLE_THREADS
+
 GROUPS = {
-    r"sqlite3(InvokeBusyHandler|OsSleep)|sqliteDefaultBusyCallback|unixSleep": "lock waits",
+    **IDLE_THREADS,
+    # The core's busy handler sleeps between two attempts to lock the database.
+    r"sqlite3(InvokeBusyHandler|OsSleep)|sqliteDefaultBusyCallback|unixSleep|ironbench_core::wire::sqlite::busy_handler"
+    r"::.*": "lock waits",
     r"unixSync|full_fsync|sqlite3OsSync|walRestartLog|sqlite3PagerSync": "sync to disk",
     r"sqlite3WalCheckpoint|walCheckpoint|sqlite3PagerCheckpoint": "checkpoint",
     r"sqlite3WalFrames|walWriteOneFrame|walWriteToLog|walEncodeFrame|walChecksumBytes": "WAL writes",
