@@ -120,7 +120,7 @@ def test_a_report_of_a_foreign_record_has_every_format(format: str, tmp_path: Pa
     imported(run)
     file = tmp_path / f"report.{format}"
     code, out, err = run("report", "theirs", "-o", file, "--format", format)
-    assert code == 0 and "report of 1 foreign record" in err
+    assert code == 0 and "report of foreign records" in err
     assert out.strip() == str(file) and file.stat().st_size > 500
 
 
@@ -160,7 +160,7 @@ def test_two_foreign_records_are_shown_side_by_side(run: Run) -> None:
     imported(run)
     imported(run, "sysbench", "sysbench.txt", "other")
     code, text, _ = run("compare", "theirs", "other")
-    assert code == 0 and "Two foreign records side by side." in text and "324/s" in text and "2,260/s" in text
+    assert code == 0 and "2 foreign records side by side." in text and "324/s" in text and "2,260/s" in text
 
 
 @pytest.mark.parametrize(
@@ -182,11 +182,35 @@ def test_a_command_that_ranks_or_judges_refuses_a_foreign_record(
     assert code == 2 and "theirs: is a foreign record" in err and "ironbench compare theirs" in err
 
 
-def test_a_report_does_not_mix_trials_and_foreign_records(tmp_path: Path, run: Run) -> None:
+def test_a_report_of_trials_and_foreign_records_shows_them_side_by_side_without_a_verdict(
+    tmp_path: Path, run: Run
+) -> None:
     trials(tmp_path)
     imported(run)
-    code, _, err = run("report", "theirs", "ours")
-    assert code == 2 and "ours: cannot be reported together with the foreign record theirs" in err
+    imported(run, "sysbench", "sysbench.txt", "other")
+    code, text, _ = run("report", "theirs", "ours", "other", "--format", "json")
+    assert code == 0
+    fields = json.loads(text)
+    assert [side["name"] for side in fields["sides"]] == ["theirs", "ours", "other"] and fields["verdict"] is None
+    assert all("machine" in side["gaps"] for side in (fields["sides"][0], fields["sides"][2]))
+    code, text, _ = run("report", "theirs", "ours", "--format", "text")
+    assert code == 0 and "No verdict and no rank" in text and "4,000/s (4,000 to 4,000/s)" in text
+    assert run("report", "theirs", "nobody")[0] == 2
+
+
+def test_kinds_of_transactions_that_both_programs_measure_are_rows(tmp_path: Path, run: Run) -> None:
+    store = Store(tmp_path / "results", Printer.silent())
+    metrics = {
+        f"{name}{{script=new-order}}": value for name, value in (("throughput", 10.0), ("response_time_p95_s", 0.2))
+    }
+    one = record(replace(DISK, label="ours"), 4, metrics=metrics, choice=Choice("tpcc", {"warehouses": "1"}))
+    store.keep(one, **evidence())
+    imported(run, "hammerdb", "hammerdb.txt")
+    _, text, _ = run("report", "theirs", "ours", "--format", "text")
+    rows = {line.split("  ")[1]: line for line in text.splitlines() if line.startswith("  new-order:")}
+    (p95,) = (line for name, line in rows.items() if "95th" in name)
+    assert "5.31" in p95 and "200" in p95
+    assert "payment:" not in text
 
 
 @pytest.mark.parametrize("words", [("report",), ("history",), ("leaderboard", "tpcb-like"), ("list", "records")])

@@ -25,11 +25,9 @@ def report(
     chosen, place = destination(output, format)
     if selection and foreign.any_named(selection, results):
         from ironbench.report import formats
-        from ironbench.report.foreign import page, records_named
+        from ironbench.report.foreign import pages
 
-        records = records_named(selection, results)
-        data = formats.of_pages(chosen)([page(one) for one in records])
-        return delivered(data, place, f"report of {counted(len(records), 'foreign record')}:")
+        return delivered(formats.of_pages(chosen)(pages(selection, results)), place, "report of foreign records:")
     if not selection:
         foreign.print_left_out(results)
     from ironbench.report.studies import rendered  # imports numpy, which is not needed to report an input error

@@ -57,10 +57,11 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
     known = _known()
     row = known.get(name) or known.get(base_name(name))
     if row is None and foreign.any_named([name], results):
-        from ironbench.report.foreign import page, records_named
+        from ironbench.records.foreign import named
+        from ironbench.report.foreign import page
         from ironbench.report.formats import text
 
-        others = records_named([name], results)
+        others = named(name, Path(results))
         if json:
             printer.data(listing.encoded([msgspec.to_builtins(one) for one in others]))
         for one in () if json else others:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ironbench.catalogue import base_name, part_of
 from ironbench.errors import InputError
 from ironbench.model.foreign import ForeignRecord
 from ironbench.model.record import machine_of
@@ -16,7 +17,7 @@ from ironbench.records import foreign
 from ironbench.records.selection import NamedRecords, named
 from ironbench.records.work import work_name
 from ironbench.report.as_json import plain_value
-from ironbench.report.cell import ABSENT, Content, Missing, TableCell, with_range
+from ironbench.report.cell import ABSENT, Content, Missing, Row, TableCell, with_range
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.timelines import over_time
 from ironbench.report.derived import sentences
@@ -75,18 +76,21 @@ _FACTS = {
 _NOT_SAID = Missing("not stated")
 
 
-def records_named(selection: Sequence[str], results: str) -> list[ForeignRecord]:
-    """Returns the foreign records that a selection names. The list is empty if it names none. Raises InputError if the
-    selection names both foreign records and trials."""
-    found = [(word, foreign.named(word, Path(results))) for word in selection]
-    if not any(records for _, records in found):
-        return []
-    for word, records in found:
-        if not records:
-            one = next(word for word, records in found if records)
-            hint = f"compare the two: `ironbench compare {one} {word}`"
-            raise InputError(word, f"cannot be reported together with the foreign record {one}", hint)
-    return list({one.id: one for _, records in found for one in records}.values())
+def pages(selection: Sequence[str], results: str) -> list[Page]:
+    """Returns the pages of a selection that names at least one foreign record. If the selection also names trials, a
+    single page shows everything side by side. Otherwise, each foreign record has a page. Raises InputError if a name
+    matches nothing, and as `side_by_side` does."""
+    sides: list[ForeignRecord | NamedRecords] = []
+    for word in selection:
+        try:
+            sides.append(named(word, results))
+        except InputError:
+            records = foreign.named(word, Path(results))
+            if not records:
+                raise
+            sides += [record for record in records if record not in sides]
+    records = [one for one in sides if isinstance(one, ForeignRecord)]
+    return [side_by_side(*sides)] if len(sides) > len(records) else [page(record) for record in records]
 
 
 def resolved(word: str, results: str) -> ForeignRecord | NamedRecords:
@@ -130,20 +134,20 @@ def page(record: ForeignRecord) -> Page:
     )
 
 
-def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecords) -> Page:
-    """Returns the page that shows two sides beside each other. At least one side must be a foreign record. Raises
-    InputError if the other side has no usable trials, or trials of several systems or workloads."""
-    records = foreign.with_labels([one for one in (a, b) if isinstance(one, ForeignRecord)])
+def side_by_side(*each: ForeignRecord | NamedRecords) -> Page:
+    """Returns the page that shows several sides beside each other. At least one side must be a foreign record. Raises
+    InputError if another side has no usable trials, or trials of several systems or workloads."""
+    records = foreign.with_labels([one for one in each if isinstance(one, ForeignRecord)])
     clients = next((one.clients for one in records if one.clients), None)
     rest = iter(records)
     sides = [
         _Side.of_foreign(next(rest)) if isinstance(one, ForeignRecord) else _Side.of_trials(one, clients)
-        for one in (a, b)
+        for one in each
     ]
     lines = {side.name: side.lines for side in sides}
     return Page(
-        title=" and ".join(side.name for side in sides),
-        lead=words.scope(len(records)),
+        title=listed([side.name for side in sides]),
+        lead=words.scope(len(records), len(sides) - len(records)),
         answer=Answer(
             AnswerPoint(words.no_verdict()),
             tuple(AnswerPoint(side.headline, f"{side.name}:") for side in sides),
@@ -151,6 +155,7 @@ def side_by_side(a: ForeignRecord | NamedRecords, b: ForeignRecord | NamedRecord
         ),
         sections=(
             Section("figures", "Side by side", tables=with_rows(_figures(sides))),
+            Section("parts", "By transaction", tables=with_rows(_by_transaction(sides))),
             Section(
                 "over-time", "Over time", charts=tuple(_charts(lines, records, max(side.step_s for side in sides)))
             ),
@@ -173,6 +178,9 @@ class _Side:
     name: str
     headline: str
     metrics: Mapping[str, Content]
+    parts: Mapping[str, Mapping[str, Content]]
+    """Metrics of each kind of transaction. The names of kinds have lower-case letters, because HammerDB's and go-tpc's
+    New-Order is ironbench's new-order."""
     facts: Mapping[str, str]
     derived: str
     document: Mapping[str, Any]
@@ -190,11 +198,25 @@ class _Side:
             "repeats": "1",
         }
         metrics = {name: _cell(value, name) for name, value in record.metrics.items()}
+        parts = {
+            part.name.lower(): {name: _cell(value, name) for name, value in part.metrics.items()}
+            for part in record.parts
+        }
         facts = {**record.facts, **known}
         derived = words.derived(record.program)
         lines = _lines(_seconds(record))
         step_s = max((one.t_s[1] - one.t_s[0] for one in lines if one.t_s[1:]), default=1.0)
-        return _Side(record.name, _headline(record), metrics, facts, derived, _fields(record), lines, step_s)
+        return _Side(
+            name=record.name,
+            headline=_headline(record),
+            metrics=metrics,
+            parts=parts,
+            facts=facts,
+            derived=derived,
+            document=_fields(record),
+            lines=lines,
+            step_s=step_s,
+        )
 
     @staticmethod
     def of_trials(named: NamedRecords, clients: int | None) -> _Side:
@@ -206,6 +228,14 @@ class _Side:
         if len(by_work(trials)) > 1 or len(subjects(trials)) > 1:
             raise InputError(named.word, "matches several systems or workloads", "give one system and one workload")
         first, summaries = trials[0], metrics_of(trials, list(_METRICS), named.store)
+        scripts = dict.fromkeys(part_of(name) for record in trials for name in record.metrics)
+        of_scripts = [
+            f"{metric}{{{script}}}" for script in scripts if script.startswith("script=") for metric in _OF_PARTS
+        ]
+        parts: dict[str, dict[str, Content]] = {}
+        for name, one in metrics_of(trials, of_scripts, named.store).items():
+            metric = base_name(name)
+            parts.setdefault(part_of(name).removeprefix("script="), {})[metric] = with_range(one, _unit(metric))
         machine, engine = named.store.machine(machine_of(first)), named.store.engine(first.engine)
         cpu = machine.get("cpu", {})
         facts = {
@@ -229,14 +259,15 @@ class _Side:
         figure = f"{_words(leading)} {_plain(summaries[leading].centre, leading)}" if leading else ""
         document = {"trials": [record.id for record in trials], "metrics": plain_value(summaries)}
         return _Side(
-            named.word,
-            words.median_of_trials(figure, first.cell.load.clients, len(trials)),
-            metrics,
-            facts,
-            " ".join(sentences(trials).values()),
-            document,
-            _lines(every_second(typical(trials), named.store)),
-            1.0,
+            name=named.word,
+            headline=words.median_of_trials(figure, first.cell.load.clients, len(trials)),
+            metrics=metrics,
+            parts=parts,
+            facts=facts,
+            derived=" ".join(sentences(trials).values()),
+            document=document,
+            lines=_lines(every_second(typical(trials), named.store)),
+            step_s=1.0,
         )
 
 
@@ -277,6 +308,17 @@ def _figures(sides: Sequence[_Side]) -> Table:
     names = [name for name in _METRICS if any(name in side.metrics for side in sides)]
     rows = tuple((_words(name), *(side.metrics.get(name, ABSENT) for side in sides)) for name in names)
     return Table(("", *(side.name for side in sides)), rows)
+
+
+def _by_transaction(sides: Sequence[_Side]) -> Table:
+    """Returns a row for each metric of each kind of transaction that several sides have."""
+    kinds = dict.fromkeys(kind for side in sides for kind in side.parts)
+    rows: list[Row] = []
+    for kind in (kind for kind in kinds if sum(kind in side.parts for side in sides) > 1):
+        known = [side.parts.get(kind, {}) for side in sides]
+        names = [name for name in _OF_PARTS if any(name in one for one in known)]
+        rows += [(f"{kind}: {_words(name)}", *(one.get(name, ABSENT) for one in known)) for name in names]
+    return Table(("", *(side.name for side in sides)), tuple(rows))
 
 
 def _facts(sides: Sequence[_Side]) -> Table:

@@ -100,11 +100,12 @@ def median_of_trials(figure: str, clients: int, trials: int) -> str:
     return f"{figure} with {counted(clients, 'client')}, median of {counted(trials, 'trial')}."
 
 
-def scope(foreign: int) -> str:
-    """Example with foreign=1: `A foreign record and ironbench trials side by side.`"""
-    return (
-        "A foreign record and ironbench trials side by side." if foreign == 1 else "Two foreign records side by side."
-    )
+def scope(foreign: int, measured: int) -> str:
+    """Example with foreign=2, measured=1: `2 foreign records and ironbench trials side by side.`
+
+    `measured`: the number of sides that ironbench measured.
+    """
+    return f"{counted(foreign, 'foreign record')}{' and ironbench trials' if measured else ''} side by side."
 
 
 def origin(id: str, file: str) -> str:
