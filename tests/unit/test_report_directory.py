@@ -39,7 +39,7 @@ def test_other_engines_have_no_such_section() -> None:
         ({"entries": "10"}, "directory entries=10"),
         ({"entries": "10", "job": "mixed"}, "directory entries=10 job=mixed"),
         ({"entries": "10", "job": "search", "limit": "5", "ldif": ""}, "directory entries=10 job=search limit=5"),
-        ({"job": "whoami", "depth": "2", "ldif": ""}, "directory depth=2 job=whoami ldif="),
+        ({"job": "whoami", "depth": "2", "ldif": ""}, "directory depth=2 job=whoami"),
         ({"job": "mixed", "weights": "whoami=3"}, "directory job=mixed weights=whoami=3"),
     ],
 )

@@ -21,4 +21,4 @@ def test_values_and_single_words_are_not_broken_and_long_words_may_be_broken_any
     assert cell_class(TableCell(1.0, "s", low=0.5, high=2.0), True) == "figure word"
     assert cell_class("order_line", False) == "word"
     assert cell_class("two words", True) == "figure words"
-    assert cell_class("/var/lib/postgresql/18/main", False) == ""
+    assert cell_class("/var/lib/postgresql/18/main/pg_wal/archive_status", False) == ""

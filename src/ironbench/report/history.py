@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
+from ironbench.model.note import Note
 from ironbench.report import page as sections_of
 from ironbench.report import wording
 from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell, count
@@ -56,7 +58,8 @@ def answer(found: Histories) -> Answer:
         sections_of.AnswerPoint(_sentence(line, change, one.metric), _title(found, one))
         for one, line, change in changes
     ]
-    quiet = [sections_of.AnswerPoint(text, _title(found, one)) for one in found.all for text in _without_change(one)]
+    quiet = [sections_of.AnswerPoint(text, _title(found, one)) for one in found.all for text in _unchanged(one)]
+    quiet += _open_questions(found)
     if not points and not quiet:
         return Answer(sections_of.AnswerPoint(history_answer.nothing_to_show()))
     if not points:
@@ -124,11 +127,25 @@ def _title(found: Histories, one: History) -> str:
     return f"{heading(one)}:" if len(found.all) > 1 else ""
 
 
-def _without_change(one: History) -> Iterator[str]:
+def _open_questions(found: Histories) -> Iterator[sections_of.AnswerPoint]:
+    """Yields a point for each reason why there is no verdict. Series with the same reason share a point."""
+    series = [(one, line, why) for one in found.all for line in one.lines if (why := line.open_question)]
+    for _, group in groupby(sorted(series, key=_reason), _reason):
+        (one, line, why), *others = group
+        if others:
+            yield sections_of.AnswerPoint(history_answer.no_verdict(f"{1 + len(others)} series", why))
+        else:
+            yield sections_of.AnswerPoint(history_answer.no_verdict(line.name, why), _title(found, one))
+
+
+def _reason(series: tuple[History, HistoryLine, Note]) -> str:
+    return wording.text(series[2])
+
+
+def _unchanged(one: History) -> Iterator[str]:
+    """Yields a sentence for each series with a verdict but without a change point, and for each unconfirmed change."""
     for line in one.lines:
-        if line.open_question:
-            yield history_answer.no_verdict(line.name, line.open_question)
-        elif not line.changes:
+        if not line.open_question and not line.changes:
             judged = _judged(line, 0, len(line.points) - 1)
             yield history_answer.unchanged(line.name, judged, len(line.points) - judged, line.detectable)
         if line.unconfirmed:
@@ -138,7 +155,8 @@ def _without_change(one: History) -> Iterator[str]:
 
 def _sentences(one: History) -> tuple[str, ...]:
     changes = [_sentence(line, change, one.metric) for line in one.lines for change in line.changes]
-    return (*changes, *_without_change(one))
+    open_questions = (history_answer.no_verdict(line.name, why) for line in one.lines if (why := line.open_question))
+    return (*changes, *_unchanged(one), *open_questions)
 
 
 def _judged(line: HistoryLine, first: int, last: int) -> int:
@@ -349,7 +367,7 @@ def _layers(
                 {"data": {"name": kind}, "mark": drawn, "encoding": {"x": x, "y": y, **styles, "tooltip": tooltip}}
             )
     if "flagged" in data:
-        sign = {"type": "text", "text": "?", "dy": -14, "color": "@warn", "fontWeight": 700, "fontSize": 13}
+        sign = {"type": "text", "text": "?", "dx": 10, "color": "@warn", "fontWeight": 700, "fontSize": 13}
         encoding = {"x": x, "y": y, "tooltip": tooltip}
         layers.append({"data": {"name": "flagged"}, "mark": sign, "encoding": encoding})
     return layers

@@ -15,7 +15,7 @@ from ironbench.words import CODE, clean_lines
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-_LONGEST_WORD = 16
+_LONGEST_WORD = 40
 """A word with at most this number of characters always fits into one line of a cell."""
 _LETTER, _PADDING = 0.5, 0.95
 """Mean width of a character and width of the gap between columns, in rem, at the font size of tables."""

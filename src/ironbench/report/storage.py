@@ -146,7 +146,7 @@ def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) 
     for name in dict.fromkeys(name for side in sides for name in side):
         ones = [side.get(name) for side in sides]
         known = next(one for one in ones if one)
-        cells = [TableCell(one.rate.centre, "MB/s", bare=True) if one else ABSENT for one in ones]
+        cells = [_with_range(one, bool(blocks)) if one else ABSENT for one in ones]
         if blocks:
             ratios = [_paired_ratio(blocks[0], records, name) for records in blocks[1:]]
         else:
@@ -154,6 +154,13 @@ def _side_by_side(parts: charts.Parts, blocks: Sequence[Sequence[Record]] = ()) 
         rows.append((_title(known), *cells, *ratios))
     ratio_heads = [f"{name} / {names[0]}" for name in names[1:]]
     return Table(("MB/s", *names, *ratio_heads), tuple(rows))
+
+
+def _with_range(one: StorageTestResult, of_lab: bool) -> TableCell:
+    """Returns the rate with the range of the passes. In labs, ratios have confidence intervals instead."""
+    if of_lab or one.low == one.high:
+        return TableCell(one.rate.centre, "MB/s", bare=True)
+    return TableCell(one.rate.centre, "MB/s", one.low, one.high, bare=True)
 
 
 def bandwidths(lines: Sequence[StorageTestResult]) -> list[StorageTestResult]:

@@ -150,6 +150,8 @@ def latencies(parts: Parts) -> list[Chart]:
         if isinstance(cell, TableCell)
     ]
     kind, axis = base.value_scale([row["value"] for row in rows], 25)
+    # Marks at the ends of the scale would otherwise overlap the names of the tests.
+    kind["padding"] = 8
     return [
         Chart(
             "latencies",
