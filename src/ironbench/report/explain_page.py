@@ -16,7 +16,7 @@ from ironbench.report.cell import shown
 from ironbench.report.charts.base import Table
 from ironbench.report.compare_page import NamedComparison
 from ironbench.report.derived import sentences
-from ironbench.report.facts import difference_rows, fact_name, values
+from ironbench.report.facts import CHANGED, difference_rows, fact_name, values
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.report.sections import profile
 from ironbench.report.sections import sections as every_section
@@ -185,7 +185,7 @@ def _configuration(one: Explanation) -> str:
     main, rest = most_relevant(one.differences)
     if not main:
         return compare_answer.same_configuration()
-    named = [row for row in main if not is_address(row)] or list(main)
+    named = [row for row in main if not is_address(row) and not row.name.startswith(CHANGED)] or list(main)
     names = [fact_name(row.name.removeprefix("settings.")) for row in named]
     # The machine and the engine may have facts with the same name. The first of them is used.
     known = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}

@@ -17,6 +17,8 @@ _WORDS = {
 }
 """Maps recorded values to the words that reports show today. Records still contain the original words, so that old and
 new records are equal in comparisons."""
+CHANGED = "changed."
+"""Start of the name of a fact that tells where a setting got its value, such as in a configuration file."""
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 
@@ -65,6 +67,8 @@ def _place(address: str) -> str:
 
 def fact_name(name: str) -> str:
     """Returns the name of a fact without its unit suffix, because the value shows the unit."""
+    if name.startswith(CHANGED):
+        return f"source of {name.removeprefix(CHANGED)}"
     return name.removesuffix("_bytes").removesuffix("_hz")
 
 

@@ -110,7 +110,8 @@ def passes_apart(first: str, apart: int, rows: int, by_chance: float) -> str:
     if not apart:
         return f"shows no difference from {first}: the ranges of the passes overlap in all {rows} tests."
     return (
-        f"differs from {first} in {apart} of {rows} tests, in which the ranges of the passes do not overlap. This is no verdict: even without a real difference, the ranges of at least one test do not overlap "
+        f"differs from {first} in {apart} of {rows} tests, in which the ranges of the passes do not overlap. This is "
+        "no verdict: even without a real difference, the ranges of at least one test do not overlap "
         f"in {percent(by_chance)} of comparisons, and more often if the speed of the device changes over time."
     )
 
