@@ -31,8 +31,11 @@ USED = """<script>addEventListener("load", () => setTimeout(() => {
   search.value = "burn"; search.dispatchEvent(new Event("input"));
   const hits = bars().filter((one) => one.classList.contains("hit")).length;
   const share = flame.querySelector("output").textContent;
+  const end = (one) => one.getBBox().x + one.getBBox().width;
+  const labelled = bars().filter((one) => one.querySelector("text"));
+  const within = labelled.every((one) => end(one.querySelector("text")) <= end(one.querySelector("rect")));
   result.id = "result";
-  result.textContent = JSON.stringify({ whole, before, after, again, detail, focused, hits, share });
+  result.textContent = JSON.stringify({ whole, before, after, again, detail, focused, hits, share, within });
   document.body.append(result);
 }, 500));</script>"""
 
@@ -40,7 +43,7 @@ USED = """<script>addEventListener("load", () => setTimeout(() => {
 @pytest.mark.parametrize("width", [500, 1400])
 def test_a_flame_graph_is_enlarged_by_click_and_keyboard_and_can_be_searched(width: int, tmp_path: Path) -> None:
 
-    lab = profiled({BURN: 60e-6})
+    lab = profiled({BURN: 60e-6, f"main;serve;{10 * 'WM'}": 60e-6})
     text = formats.get("html")([lab_study(lab.lab, lab.records, lab.shelf)]).decode()
     page = tmp_path / "page.html"
     page.write_text(f"{text[: text.rindex('</body>')]}{USED}</body></html>", encoding="utf-8")
@@ -51,4 +54,5 @@ def test_a_flame_graph_is_enlarged_by_click_and_keyboard_and_can_be_searched(wid
     assert found["before"] == found["again"] < found["whole"] == found["after"]
     assert found["detail"].startswith("burn:") and found["focused"].startswith("engine, on CPU:")
     assert found["hits"] == 1 and 10 < float(found["share"].partition("%")[0]) < 25
+    assert found["within"], "a label is wider than its bar"
     assert "CONSOLE" not in done.stderr, done.stderr

@@ -200,6 +200,15 @@ def test_a_thread_that_was_woken_and_waits_for_a_cpu_no_longer_waits_for_work() 
     assert found.nodes[0].name == "engine:cpu-queue" and not found.kernel
 
 
+def test_functions_of_the_client_are_no_activity_of_the_engine() -> None:
+    wait = "start;__new_sem_wait_slow64"
+    found = of(on_cpu(wait), on_cpu(wait, role="client"))
+    assert {(one.area, one.name) for one in found.activities} == {
+        ("engine:cpu", "LWLocks"),
+        ("client:cpu", profile_groups.OTHER),
+    }
+
+
 @pytest.mark.parametrize(
     ("engine", "stack", "activity"),
     [

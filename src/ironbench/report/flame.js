@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const ROW = 21, GAP = 1, LETTER = 7.3;
+  const ROW = 21, GAP = 1, MARGIN = 4, LEAST_LETTERS = 3, THIN = 4;
   const NS = "http://www.w3.org/2000/svg";
   const element = (name, attributes, parent) => {
     const made = document.createElementNS(NS, name);
@@ -17,6 +17,14 @@
       for (const callee of node.callees) { callee.from = from; callee.depth = node.depth + 1; from += callee.width; }
     }
     return nodes;
+  };
+  const pen = document.createElement("canvas").getContext("2d");
+  // Shortens a name to a width in pixels. A rest of fewer than LEAST_LETTERS letters means nothing, so it is left out.
+  const fitted = (name, width) => {
+    if (pen.measureText(name).width <= width) return name;
+    let letters = Math.min(name.length - 1, Math.floor(width / 3));
+    while (letters >= LEAST_LETTERS && pen.measureText(`${name.slice(0, letters)}…`).width > width) letters -= 1;
+    return letters >= LEAST_LETTERS ? `${name.slice(0, letters)}…` : "";
   };
   const flame = (place) => {
     const nodes = prepared(JSON.parse(place.querySelector("script").textContent));
@@ -41,17 +49,15 @@
       const rows = Math.max(...drawn.map((node) => node.depth)) + 1;
       const svg = element("svg", { width: whole, height: rows * ROW, viewBox: `0 0 ${whole} ${rows * ROW}`, role: "group", "aria-label": place.dataset.alt });
       bars.clear();
+      pen.font = `12px ${getComputedStyle(picture).fontFamily}`;
       for (const node of drawn) {
         const over = path.has(node), x = over ? 0 : (node.from - zoomed.from) * scale, width = over ? whole : node.width * scale;
         const hit = word && node.name.toLowerCase().includes(word);
-        const bar = element("g", { class: `bar ${node.kind}${hit ? " hit" : ""}${over && node !== zoomed ? " over" : ""}`, tabindex: -1, role: "button", "aria-label": node.detail }, svg);
+        const bar = element("g", { class: `bar ${node.kind}${hit ? " hit" : ""}${over && node !== zoomed ? " over" : ""}${width < THIN ? " thin" : ""}`, tabindex: -1, role: "button", "aria-label": node.detail }, svg);
         bar.style.setProperty("--strength", `${Math.round(node.strength * 100)}%`);
         element("rect", { x, y: node.depth * ROW, width: Math.max(width - GAP, 0.5), height: ROW - GAP, rx: 2 }, bar);
-        const letters = Math.floor((width - 8) / LETTER);
-        if (letters >= 3) {
-          const text = element("text", { x: x + 4, y: node.depth * ROW + 14.5 }, bar);
-          text.textContent = node.name.length > letters ? `${node.name.slice(0, letters - 1)}…` : node.name;
-        }
+        const label = width > 2 * MARGIN ? fitted(node.name, width - GAP - 2 * MARGIN) : "";
+        if (label) element("text", { x: x + MARGIN, y: node.depth * ROW + 14.5 }, bar).textContent = label;
         element("title", {}, bar).textContent = node.detail;
         bar.addEventListener("click", () => zoom(node));
         bar.addEventListener("pointerenter", () => { detail.textContent = node.detail; });

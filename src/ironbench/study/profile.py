@@ -16,7 +16,7 @@ import numpy as np
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.lab import Configuration
-from ironbench.model.profile import KERNEL_MARK, SampledStack
+from ironbench.model.profile import ENGINE, KERNEL_MARK, SampledStack
 from ironbench.model.record import Record
 from ironbench.records.described import profile_groups
 from ironbench.stats.intervals import t_quantile, t_two_sided
@@ -217,15 +217,20 @@ class _Stacks:
     def activities(self) -> dict[tuple[str, str], Measured]:
         """Returns the times of the engine's activities in each area. Returns nothing if no activity is recognised in
         these stacks."""
-        found = summed(self.trials, self.transactions, lambda one: self.activity(one.stack))
+        found = summed(self.trials, self.transactions, self._activity_of)
         return found if any(name != OTHER for _, name in found) else {}
+
+    def _activity_of(self, stack: SampledStack) -> str:
+        """Returns the activity of the engine. The client's functions belong to none, even if a function of a common
+        library has a name in the engine's table."""
+        return self.activity(stack.stack) if stack.role == ENGINE else OTHER
 
     def functions(self) -> dict[tuple[str, tuple[str, str]], Measured]:
         """Returns the times by area, activity, and innermost function outside the kernel."""
 
         def group(stack: SampledStack) -> tuple[str, str]:
             user = (name for name in reversed(stack.frames) if not _in_kernel(name))
-            return self.activity(stack.stack), next(user, _name(stack.frames[-1]))
+            return self._activity_of(stack), next(user, _name(stack.frames[-1]))
 
         return summed(self.trials, self.transactions, group)
 
