@@ -13,12 +13,15 @@ from ironbench.errors import InputError
 from ironbench.model.foreign import ForeignRecord
 from ironbench.records import foreign
 from ironbench.records.foreign import output
+from ironbench.study.foreign import gaps
 
 DATA = Path(__file__).parents[1] / "data" / "foreign"
 OF_FILE = {
     "hammerdb.txt": "hammerdb",
     "hammerdb-job.json": "hammerdb",
     "hammerdb-timing.json": "hammerdb",
+    "hammerdb-profile.txt": "hammerdb",
+    "hammerdb-counter.txt": "hammerdb",
     "go-tpc.txt": "go-tpc",
     "sysbench.txt": "sysbench",
     "sysbench-histogram.txt": "sysbench",
@@ -51,7 +54,8 @@ def refused(program: str, text: str | bytes, tmp_path: Path) -> str:
 def test_every_file_of_these_tests_is_read(tmp_path: Path) -> None:
     assert OF_FILE.keys() == {path.name for path in DATA.iterdir()}
     for name in OF_FILE:
-        assert read(name, tmp_path).metrics
+        record = read(name, tmp_path)
+        assert record.metrics or record.parts or record.seconds
 
 
 def test_hammerdb_on_the_console(tmp_path: Path) -> None:
@@ -85,6 +89,48 @@ def test_hammerdb_jobs_as_json(tmp_path: Path) -> None:
     timed = read("hammerdb-timing.json", tmp_path)
     assert timed.parts[0].name == "New-Order"
     assert timed.parts[0].metrics["response_time_mean_s"] == pytest.approx(0.003217)
+
+
+def test_the_time_profile_of_hammerdb_has_the_response_times_of_all_users(tmp_path: Path) -> None:
+    record = read("hammerdb-profile.txt", tmp_path)
+    assert (record.clients, record.metrics, record.elapsed_s) == (2, {}, None)
+    assert record.facts == {"workload": "TPROC-C", "database": "MariaDB"}
+    assert [part.name for part in record.parts] == ["New-Order", "Payment", "Delivery", "Stock-Level", "Order-Status"]
+    assert record.parts[1].metrics == pytest.approx(
+        {
+            "transactions": 20207,
+            **{f"response_time_{name}_s": ms / 1e3 for name, ms in (("min", 0.301), ("mean", 1.644), ("max", 44.82))},
+            **{f"response_time_{name}_s": ms / 1e3 for name, ms in (("p50", 1.402), ("p95", 3.187), ("p99", 4.502))},
+        }
+    )
+    assert "throughput" in gaps(record) and "response_times" not in gaps(record)
+
+
+def test_each_report_in_a_time_profile_is_a_record_and_an_unfinished_one_is_left_out(tmp_path: Path) -> None:
+    text = (DATA / "hammerdb-profile.txt").read_text()
+    (tmp_path / "both").write_text(text + text.replace("SUMMARY OF 2", "SUMMARY OF 4") + text[: text.index("SUMMARY")])
+    records = foreign.read("hammerdb", tmp_path / "both", "")
+    assert [(one.clients, len(one.parts)) for one in records] == [(2, 5), (4, 5)]
+
+
+def test_the_transaction_counter_of_hammerdb_is_a_time_series_and_no_result(tmp_path: Path) -> None:
+    record = read("hammerdb-counter.txt", tmp_path)
+    assert record.seconds == {"t_s": (0.0, 10.0, 20.0, 31.0), "transactions_per_min": (1212, 21480, 22044, 21936)}
+    assert (record.metrics, record.started_at, record.elapsed_s) == ({}, "2026-11-24 09:27:58", None)
+    assert "throughput" in gaps(record) and "seconds" not in gaps(record)
+
+
+def test_each_start_of_the_transaction_counter_is_a_record(tmp_path: Path) -> None:
+    text = (DATA / "hammerdb-counter.txt").read_text()
+    (tmp_path / "both").write_text(text + text.replace("Tue Nov 24", "Wed Nov 25"))
+    records = foreign.read("hammerdb", tmp_path / "both", "")
+    assert [one.started_at[:10] for one in records] == ["2026-11-24", "2026-11-25"]
+
+
+def test_a_transaction_counter_without_times_is_refused_with_the_setting(tmp_path: Path) -> None:
+    text = (DATA / "hammerdb-counter.txt").read_text()
+    plain = "\n".join(line.partition(" tpm @")[0] + " tpm" if " tpm" in line else line for line in text.splitlines())
+    assert "contains no times" in (said := refused("hammerdb", plain, tmp_path)) and "tcset timestamps 1" in said
 
 
 def test_several_results_in_a_file_are_several_records(tmp_path: Path) -> None:

@@ -275,8 +275,15 @@ def test_a_file_that_is_no_bundle_names_the_option_for_other_programs(run: Run) 
 
 def test_every_program_and_every_gap_has_words() -> None:
     assert PROGRAMS.keys() == foreign.PROGRAMS.keys()
-    names = ("pgbench.txt", "sysbench.txt", "hammerdb-job.json", "go-tpc.txt", "pgbench-log.txt")
-    programs = ("pgbench", "sysbench", "hammerdb", "go-tpc", "pgbench")
+    names = (
+        "pgbench.txt",
+        "sysbench.txt",
+        "hammerdb-job.json",
+        "go-tpc.txt",
+        "pgbench-log.txt",
+        "hammerdb-counter.txt",
+    )
+    programs = ("pgbench", "sysbench", "hammerdb", "go-tpc", "pgbench", "hammerdb")
     found = {
         gap for program, name in zip(programs, names, strict=True) for one in foreign.read(program, DATA / name, "")
         for gap in gaps(one)

@@ -37,6 +37,7 @@ _METRICS = {
     "throughput": ("", ""),
     "queries_per_s": ("statements per second", "1/s"),
     "failed_fraction": ("", ""),
+    "response_time_min_s": ("", ""),
     "response_time_mean_s": ("", ""),
     "response_time_stddev_s": ("standard deviation of the response time", "s"),
     "response_time_p50_s": ("", ""),
@@ -54,7 +55,14 @@ _HEADLINE = (
 )
 _MOST_IN_HEADLINE = 3
 _OF_PARTS = ("transactions", "failed", "throughput", *(name for name in _METRICS if name.startswith("response_time")))
-_OVER_TIME = ("throughput", "response_time_mean_s", "response_time_p50_s", "response_time_p95_s", "response_time_p99_s")
+_OVER_TIME = (
+    "throughput",
+    "transactions_per_min",
+    "response_time_mean_s",
+    "response_time_p50_s",
+    "response_time_p95_s",
+    "response_time_p99_s",
+)
 _FACTS = {
     "workload": "workload",
     "database": "database",
@@ -162,9 +170,11 @@ def side_by_side(*each: ForeignRecord | NamedRecords) -> Page:
             Section("facts", "Known facts", tables=with_rows(_facts(sides))),
         ),
         caveats=tuple(
-            text
-            for record in records
-            for text in (f"{record.name}: {_gaps(record)}", *_failures(record), words.counting(record.program))
+            dict.fromkeys(
+                text
+                for record in records
+                for text in (f"{record.name}: {_gaps(record)}", *_failures(record), words.counting(record.program))
+            )
         ),
         derived=" ".join(dict.fromkeys(filter(None, (side.derived for side in sides)))),
         fields=partial(_fields_of_both, sides),

@@ -9,6 +9,8 @@ from ironbench.model.record import Record
 from ironbench.study.curve import metrics_of
 from ironbench.study.subjects import entering
 
+_THROUGHPUT = {"throughput", "new_orders_per_min", "transactions_per_min"}
+
 
 def gaps(record: ForeignRecord) -> tuple[str, ...]:
     """Returns codes of the facts that this foreign record lacks although every record of ironbench contains them. The
@@ -22,6 +24,7 @@ def gaps(record: ForeignRecord) -> tuple[str, ...]:
         "work": "workload" not in record.facts,
         "data": "scale" not in record.facts,
         "clients": record.clients is None,
+        "throughput": not _THROUGHPUT & record.metrics.keys(),
         "duration": record.elapsed_s is None,
         "warmup": "warmup" not in record.facts,
         "failures": "failed" not in record.metrics,

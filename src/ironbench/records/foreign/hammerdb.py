@@ -1,4 +1,5 @@
-"""Reads HammerDB's console output, and the JSON of `jobs JOBID`, `jobs JOBID result` and `jobs JOBID timing`.
+"""Reads HammerDB's console output, the JSON of `jobs JOBID`, `jobs JOBID result` and `jobs JOBID timing`, the report of
+the time profile (`hdbxtprofile.log`), and the log of the transaction counter (`hammerdb_counter.py`).
 
 Supports HammerDB 2.23 to 5.0 (https://www.hammerdb.com/document.html), and only results of TPROC-C.
 """
@@ -11,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ironbench.records.foreign import hammerdb_counter
 from ironbench.records.foreign.output import MOST_RESULTS, NUMBER, Output, Result, count, put, safe
 
 _MOST_JSON_BYTES = 32 << 20
@@ -22,10 +24,12 @@ _PERIOD = re.compile(r"Timing test period of (\d{1,6}) in minutes")
 _USERS = re.compile(r"(\d{1,7}) Active Virtual Users configured")
 _FAILED = re.compile(r"Vuser \d{1,7}:FINISHED FAILED")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
-_ALL_USERS = re.compile(r">>>>> (SUMMARY OF \d{1,7} ACTIVE VIRTUAL USERS|COMBINED METRICS)")
+_PROFILE = re.compile(r"(.{0,40}?) ?Hammerdb Time Profile Report @")
+"""First line of a report in `hdbxtprofile.log` (modules/xtprof-1.0.tm in the sources of HammerDB 5.0)."""
+_ALL_USERS = re.compile(r">>>>> (?:SUMMARY OF (\d{1,7}) ACTIVE VIRTUAL USERS|COMBINED METRICS)")
 _ONE_USER = re.compile(r">>>>> VIRTUAL USER")
 _PROCEDURE = re.compile(r">>>>> PROC: (\w{1,40})")
-_FIGURE = re.compile(rf"\b(CALLS|AVG|MAX|P99|P95|P50): *{NUMBER}")
+_FIGURE = re.compile(rf"\b(CALLS|MIN|AVG|MAX|P99|P95|P50): *{NUMBER}")
 _NAMES = {
     "NEWORD": "New-Order",
     "PAYMENT": "Payment",
@@ -35,6 +39,7 @@ _NAMES = {
 }
 _FIGURES = {
     "calls": ("transactions", 1.0),
+    "min": ("response_time_min_s", 1e-3),
     "avg": ("response_time_mean_s", 1e-3),
     "p50": ("response_time_p50_s", 1e-3),
     "p95": ("response_time_p95_s", 1e-3),
@@ -58,13 +63,15 @@ def read(output: Output) -> list[Result]:
             for name, figures in _timed(document):
                 _part(results[-1], name, figures)
         return results
+    if output.head.startswith(hammerdb_counter.START.encode()):
+        return hammerdb_counter.read(output)
     return _results(output.lines())
 
 
 def _results(lines: Iterable[str]) -> list[Result]:
     results: list[Result] = []
     now, version, moment, failed = Result(), "", "", 0
-    summary, procedure = False, ""
+    summary, procedure, is_profile = False, "", False
     figures: dict[str, str] = {}
     for line in lines:
         if found := _VERSION.search(line):
@@ -81,8 +88,13 @@ def _results(lines: Iterable[str]) -> list[Result]:
         elif found := _USERS.search(line):
             now = Result() if now.complete else now
             now.clients = count(found[1])
-        elif _ALL_USERS.search(line) or _ONE_USER.search(line):
-            summary = bool(_ALL_USERS.search(line))
+        elif found := _PROFILE.match(line):
+            now = Result(facts={"workload": "TPROC-C"} | ({"database": safe(found[1])} if found[1] else {}))
+            is_profile = True
+        elif (found := _ALL_USERS.search(line)) or _ONE_USER.search(line):
+            summary = bool(found)
+            if found and found[1] and is_profile:
+                now.clients = count(found[1])
         elif found := _PROCEDURE.search(line):
             procedure, figures = found[1] if summary else "", {}
         elif procedure and (values := _FIGURE.findall(line)):
@@ -90,6 +102,9 @@ def _results(lines: Iterable[str]) -> list[Result]:
             if "p50" in figures:  # this line completes the procedure
                 _part(now, procedure, figures)
                 procedure = ""
+                if is_profile and not now.complete:
+                    now.complete = True
+                    results.append(now)
         elif found := _RESULT.search(line) or _FORMER.search(line):
             now = Result() if now.complete else now
             former = found.re is _FORMER
@@ -98,8 +113,8 @@ def _results(lines: Iterable[str]) -> list[Result]:
             now.facts |= {"workload": "TPROC-C", "database": safe(found[2 if former else 3])}
             now.complete = True
             results.append(now)
-            if len(results) == MOST_RESULTS:
-                break
+        if len(results) == MOST_RESULTS:
+            break
     for one in results:
         one.version, one.started_at = version, moment
     if len(results) == 1:

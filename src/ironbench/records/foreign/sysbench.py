@@ -17,7 +17,7 @@ _INTERVAL = re.compile(
 _BUCKET = re.compile(rf" *{NUMBER} \|[* ]* (\d{{1,15}})")
 _PER_SECOND = re.compile(rf" *(transactions|queries|ignored errors): +(\d{{1,15}}) +\({NUMBER} per sec\.\)")
 _ELAPSED = re.compile(rf" *(?:total time|time elapsed): +{NUMBER}s")
-_LATENCY = re.compile(rf" *(avg|max|(\d{{1,3}})th percentile): +{NUMBER}")
+_LATENCY = re.compile(rf" *(min|avg|max|(\d{{1,3}})th percentile): +{NUMBER}")
 _SHARES = {"50": "p50", "90": "p90", "95": "p95", "99": "p99"}
 
 
@@ -76,7 +76,7 @@ def _counted(now: Result, what: str, total: str, per_second: str) -> None:
 
 
 def _latency(now: Result, found: re.Match[str]) -> None:
-    name = {"avg": "mean", "max": "max"}.get(found[1]) or _SHARES.get(found[2])
+    name = {"min": "min", "avg": "mean", "max": "max"}.get(found[1]) or _SHARES.get(found[2])
     if name is not None:
         put(now.metrics, f"response_time_{name}_s", found[3], 1e-3)
     now.complete |= found[1] == "avg" and "transactions" in now.metrics

@@ -16,6 +16,7 @@ from ironbench.study.timelines import TimelineSeries
 
 _TITLES = {
     "throughput": ("Throughput over time", ""),
+    "transactions_per_min": ("Transactions per minute over time", ""),
     "response_time_mean_s": ("Mean response time over time", ""),
     "response_time_p50_s": ("Median response time over time", ""),
     "response_time_p95_s": ("95th-percentile response time over time", ""),

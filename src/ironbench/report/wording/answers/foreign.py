@@ -15,6 +15,7 @@ _GAPS = {
     "work": "the workload",
     "data": "the data size",
     "clients": "the number of clients",
+    "throughput": "the throughput of the whole test",
     "duration": "the duration of the measurement",
     "warmup": "the warm-up time",
     "failures": "failed transactions",
@@ -82,7 +83,7 @@ def failed_users(users: int) -> str:
 def headline(figures: Sequence[str], failed: str, clients: int | None) -> str:
     """Example with figures=['throughput 940/s', '99th-percentile response time 12 ms'], failed='0.2%', clients=8:
     `Throughput 940/s, 99th-percentile response time 12 ms, 0.2% failed with 8 clients.`"""
-    text = ", ".join([*figures, *([f"{failed} failed"] if failed else [])]) or "no metrics"
+    text = ", ".join([*figures, *([f"{failed} failed"] if failed else [])]) or "no figures for the whole test"
     load = f" with {counted(clients, 'client')}" if clients else ""
     return f"{upper_first(text)}{load}."
 
