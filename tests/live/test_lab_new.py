@@ -191,6 +191,14 @@ def test_a_setting_starts_from_its_present_value_and_every_suggestion_can_be_pla
         assert told.code == 0, told
 
 
+def test_mariadb_accepts_every_value_of_every_suggested_setting(user: User) -> None:
+    for knob in engines.get("mariadb").traits.knobs:
+        file = f"{knob.name}.toml"
+        assert user("lab", "new", "setting", "--engine", "mariadb", "--setting", knob.name, "-o", file).code == 0
+        told = user("lab", "plan", file)
+        assert told.code == 0, told
+
+
 @pytest.mark.parametrize("kind", ["setting", "index"])
 def test_a_database_of_theirs_is_the_template_and_gets_no_tables_of_ours(user: User, theirs: str, kind: str) -> None:
     boss = engines.get("postgres").start(*engines.get("postgres").validated(System("postgres", "x", dsn=theirs), 1), 1)

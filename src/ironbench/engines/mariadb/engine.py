@@ -50,6 +50,16 @@ class MariadbEngine(Engine):
                 "innodb_flush_log_at_trx_commit", ("1", "2"), "With 2, a power failure may lose the last commits."
             ),
             SuggestedSetting("innodb_doublewrite", ("ON", "OFF"), "With OFF, a power failure may leave torn pages."),
+            SuggestedSetting(
+                "innodb_log_file_size",
+                ("96M", "1G"),
+                "With a larger redo log, InnoDB writes back dirty pages less often, but crash recovery takes longer.",
+            ),
+            SuggestedSetting(
+                "innodb_io_capacity", ("200", "2000"), "I/Os per second for writing back dirty pages in the background."
+            ),
+            SuggestedSetting("sort_buffer_size", ("2M", "16M"), "Memory for each sort before it uses temp files."),
+            SuggestedSetting("join_buffer_size", ("256K", "4M"), "Memory for each join that cannot use an index."),
         ),
         doc="the MariaDB that is installed on the machine, the installation in `--set bin=/path`, or "
         "an existing MariaDB or MySQL server (`--dsn`)",
