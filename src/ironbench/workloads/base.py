@@ -166,6 +166,15 @@ class Dataset:
     anything is measured. If loading was interrupted, it continues where it stopped."""
 
 
+@dataclass(frozen=True, slots=True)
+class ProgressRate:
+    """A rate that the lines of `--progress` show in addition to transactions per second."""
+
+    unit: str
+    factor: float
+    """The rate is the number of transactions per second times this factor."""
+
+
 class Workload(ABC):
     """Base class of workloads. A workload either consists of scripts that the core executes, or drives itself
     (`drives`, `drive`).
@@ -435,6 +444,10 @@ class Workload(ABC):
     ) -> Mapping[str, float]:
         """Measures additional metrics right after a complete trial. The keys are names in the catalogue."""
         return {}
+
+    def progress_rate(self, engine: str, options: Mapping[str, str]) -> ProgressRate | None:
+        """Returns an additional rate for the lines of `--progress`."""
+        return None
 
     def assessed(self, driven: Driven, seen: Sequence[Note]) -> tuple[Mapping[str, float], tuple[Note, ...]]:
         """Returns additional metrics, and additional notes for the reader. The keys of metrics are names in the

@@ -159,8 +159,9 @@ class _RunningTrial:
         plan, session, workload, options = self._plan, self._session, self._workload, self._options
         with printer.bar(options.title or self._title()) as show:
             ready, before = self._prepared()
+            rate = workload.progress_rate(session.engine, plan.choice.options)
             listeners: list[ProgressListener] = (
-                [ProgressLines(printer.say, plan.progress_s).update] if plan.progress_s else []
+                [ProgressLines(printer.say, plan.progress_s, rate).update] if plan.progress_s else []
             )
             listeners += [options.live.update] if options.live else []
             request = profile.of_trial(plan, self._trial)

@@ -18,6 +18,7 @@ from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
 from ironbench.model.system import Load, Trial
 from ironbench.words import grouped
+from ironbench.workloads.base import ProgressRate
 
 if TYPE_CHECKING:
     from ironbench._core import DriveResult, Progress
@@ -124,11 +125,12 @@ def drive_in_child(plan: bytes, progress: Progress, child: ChildPlacement) -> Dr
 
 class ProgressLines:
     """Prints a line of progress for each interval of the measured window and of the warm-up, in the format of pgbench's
-    -P."""
+    -P. A rate of the workload follows at the end of the line."""
 
-    def __init__(self, say: Callable[[str], None], every_s: int) -> None:
+    def __init__(self, say: Callable[[str], None], every_s: int, rate: ProgressRate | None) -> None:
         self._say = say
         self._every_s = every_s
+        self._rate = rate
         self._seen = 0
         """Number of seconds of the window that have been printed or buffered."""
         self._passed: list[tuple[float, int, int, float, float]] = []
@@ -177,7 +179,10 @@ class ProgressLines:
         squares = sum(second[1] * (second[4] ** 2 + (second[3] - mean) ** 2) for second in some)
         stdev = math.sqrt(squares / done) if done else 0.0
         latency = f"lat {mean * 1e3:.3f} ms stddev {stdev * 1e3:.3f}" if done else "lat - ms stddev -"
-        self._say(f"progress: {at_s:.1f} s, {done / self._every_s:.1f} tps, {latency}, {failed} failed")
+        line = f"progress: {at_s:.1f} s, {done / self._every_s:.1f} tps, {latency}, {failed} failed"
+        if self._rate is not None:
+            line += f", {self._rate.factor * done / self._every_s:.0f} {self._rate.unit}"
+        self._say(line)
 
 
 _UPDATES_PER_S = 5

@@ -13,7 +13,7 @@ from ironbench.model.note import Note
 from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load
-from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
+from ironbench.workloads.base import Dataset, Option, ProgressRate, ScriptSource, Workload
 from ironbench.workloads.sysbench import checks, events, tables
 
 _OF_THE_LOAD = {
@@ -61,6 +61,9 @@ class Sysbench(Workload):
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         return dict.fromkeys(events.event("", options).inputs, "0")
+
+    def progress_rate(self, engine: str, options: Mapping[str, str]) -> ProgressRate | None:
+        return ProgressRate("qps", events.event(engine, options).queries)
 
     def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
         return self.inputs(options, engines.get(session.engine).protocol(load.protocol))
