@@ -67,9 +67,9 @@ def server(user: User) -> Iterator[RawMysql]:
 
 
 @contextmanager
-def proxied(user: User, server: RawMysql) -> Iterator[Proxied]:
+def proxied(user: User, server: RawMysql, *words: str) -> Iterator[Proxied]:
     to = f"mysql://root@127.0.0.1:{server.port}/d?tls=disable"
-    with listening(user, server, "--listen", "127.0.0.1:0", "--to", to, "-o", "shop.capture") as proxy:
+    with listening(user, server, "--listen", "127.0.0.1:0", "--to", to, "-o", "shop.capture", *words) as proxy:
         yield proxy
 
 
@@ -180,6 +180,39 @@ def test_prepared_statements_keep_their_parameters(user: User, server: RawMysql,
     assert metrics["failed"] == metrics["errors"] == 0
     assert metrics["transactions"] == done
     assert metrics["replayed_statements"] == 5 * done and metrics["replay_divergence{of=mix}"] == 0
+
+
+PEOPLE = 12
+
+
+def test_a_masked_capture_is_replayed_and_its_joins_still_join(user: User, server: RawMysql) -> None:
+    with proxied(user, server, "--mask") as proxy:
+        session = server.connect(**{"socket": None, "user": "password_user", "password": PASSWORD, **proxy.place})
+        session.query(
+            "create table person (id int primary key auto_increment, name varchar(40) unique, size tinyint unsigned)"
+        )
+        session.query("create table visit (person int, name varchar(40), day date, price decimal(8, 2), note text)")
+        for number in range(1, PEOPLE + 1):
+            name = f"Secretname{number}"
+            session.query(f"insert into person (name, size) values ('{name}', {200 + number})")
+            ((key,),) = session.query("select last_insert_id()")
+            session.query(
+                f"insert into visit values ({key}, \"{name}\", '2026-03-{number:02}', {number}.50, 'it''s a \\'note\\'')"
+            )
+            session.query(
+                "select cast(v.price as decimal(8, 1)), p.size, date_format(v.day, '%Y-%m') from person p join visit v "
+                f"on v.person = p.id and v.name = p.name where p.id = {key} and p.name = '{name}' limit 0, 10"
+            )
+            session.query(f"delete from visit where person = {key} and day = '2026-03-{number:02}'")
+        session.close()
+        proxy.end()
+    assert b"Secretname" not in str(recorded(user, "*")).encode() + (user.home / "shop.capture").read_bytes()
+    counts = recorded(user, "sum(row_count)", "command in ('select', 'delete')")
+    assert counts == [(3 * PEOPLE,)]
+    metrics = replayed(user, "--with", "mode=fast", "--dump", "shop.dump")
+    assert metrics["failed"] == metrics["errors"] == 0
+    assert metrics["recorded_work{of=rows}"] == metrics["replayed_work{of=rows}"] == 5 * PEOPLE
+    assert metrics["replayed_keys"] == 3 * PEOPLE and metrics["replay_missing_keys"] == 0
 
 
 def test_an_existing_server_replays_a_capture(user: User, logged: Path, server: RawMysql) -> None:

@@ -162,12 +162,9 @@ def test_the_incomplete_statement_at_the_end_of_a_truncated_archive_is_left_out(
 
 def test_a_masked_capture_has_no_literal(tmp_path: Path) -> None:
     path = captured(tmp_path, GENERAL, mask=True)
-    for one, template in rows(path, "text, template"):
-        assert one == template and "7" not in str(one) and "it" not in str(one).split()
-    facts = file.facts(path)
-    assert not facts.replayable and facts.notes[0].code == "capture-not-replayed"
-    with pytest.raises(InputError, match="can be shown, but not replayed"):
-        tape.chosen(workloads.get("capture").validated({"file": path}))
+    (bought, *rest) = (str(text) for (text,) in rows(path, "text") if str(text).startswith("insert"))
+    assert bought.count("'") % 2 == 0 and not rest
+    assert file.facts(path).masked and file.facts(path).replayable
 
 
 def test_no_password_is_in_a_capture(tmp_path: Path) -> None:

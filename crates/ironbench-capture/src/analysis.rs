@@ -48,11 +48,9 @@ impl Analysis {
         };
         // PostgreSQL and Parquet do not accept the zero byte in a text.
         let decoded = if decoded.contains('\0') { decoded.replace('\0', " ") } else { decoded.into_owned() };
-        let (text, unmasked) = match (mask, dialect) {
-            (Some(mask), Dialect::Postgres) => mask.statement(&decoded),
-            // A masked capture of MySQL is never replayed, so its literals need no replacement.
-            (Some(_), Dialect::Mysql) => (template.clone(), Vec::new()),
-            (None, _) => (decoded, Vec::new()),
+        let (text, unmasked) = match mask {
+            Some(mask) => mask.statement(&decoded),
+            None => (decoded, Vec::new()),
         };
         Self { text, template, verb, writes, control, obstacle, parameters, unmasked }
     }

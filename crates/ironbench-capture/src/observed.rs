@@ -103,7 +103,7 @@ impl Collector {
     /// Failure: the system has no random numbers for the key of the mask.
     pub fn new(mask: bool, dialect: Dialect) -> Result<Self> {
         let key = |error: std::io::Error| Error::failure("key of the mask", error.to_string());
-        let mask = if mask { Some(Mask::new().map_err(key)?) } else { None };
+        let mask = if mask { Some(Mask::new(dialect).map_err(key)?) } else { None };
         Ok(Self {
             builder: Builder::new(mask, dialect),
             sessions: HashMap::new(),

@@ -120,7 +120,7 @@ pub fn open(logs: &Logs, progress: Arc<Progress>) -> Result<Statements> {
     found.retain(|one| one.format == format);
     found.sort_by(|a, b| (a.first_us, &a.path).cmp(&(b.first_us, &b.path)));
     let key = |error: std::io::Error| Error::failure("key of the mask", error.to_string());
-    let mask = if logs.mask { Some(Mask::new().map_err(key)?) } else { None };
+    let mask = if logs.mask { Some(Mask::new(Dialect::Postgres).map_err(key)?) } else { None };
     let rows = Rows {
         summary: Summary { files: found.len(), format: format.name(), ..Summary::default() },
         files: found.into_iter().map(|one| one.path).collect(),
@@ -502,7 +502,8 @@ impl Handler for Builder {
         self.obstacles.append_option(obstacle.map(Obstacle::code));
         self.row_counts.append_option(executed.rows.map(|rows| rows as i64));
         self.types.append_option((!executed.types.is_empty()).then(|| name(&executed.types)));
-        self.generated.append_option(executed.generated);
+        let masked = |key: u64| self.mask.as_ref().map_or(key, |mask| mask.key(key));
+        self.generated.append_option(executed.generated.map(masked));
     }
 }
 

@@ -122,8 +122,6 @@ class CaptureTraits:
     """Quotation mark of names."""
     pipelines: bool = False
     """Whether clients send prepared statements of an implicit transaction without waiting for replies."""
-    masks: bool = True
-    """Whether masked statements have literals of the original types, so that they can be replayed."""
     shifts_time: bool = True
     """Whether times in statements can be shifted to the time of the capture."""
     usable_roles: str = ""

@@ -6,21 +6,23 @@
 
 mod context;
 mod permutation;
+mod quoted;
 mod value;
 
-use crate::scan::{Kind, Scan};
+use crate::scan::{Dialect, Kind, Scan};
 
 use self::context::Context;
 use self::permutation::Permutation;
 
 pub struct Mask {
     permutation: Permutation,
+    dialect: Dialect,
 }
 
 impl Mask {
     /// Creates a mask with a random key.
-    pub fn new() -> std::io::Result<Self> {
-        Ok(Self { permutation: Permutation::random()? })
+    pub fn new(dialect: Dialect) -> std::io::Result<Self> {
+        Ok(Self { permutation: Permutation::random()?, dialect })
     }
 
     /// Returns a statement with masked literals and without comments, and the numbers of the parameters that keep their
@@ -29,22 +31,39 @@ impl Mask {
     pub fn statement(&self, text: &str) -> (String, Vec<usize>) {
         let bytes = text.as_bytes();
         let (mut masked, mut copied) = (String::with_capacity(text.len()), 0);
-        let (mut context, mut kept) = (Context::default(), Vec::new());
-        for token in Scan::new(bytes) {
+        let (mut context, mut kept) = (Context::new(self.dialect), Vec::new());
+        let mut parameters = 0;
+        for token in Scan::of(bytes, self.dialect) {
             let source = &text[token.at.clone()];
             let replacement = match token.kind {
+                // MySQL executes the contents of such a comment.
+                Kind::Comment
+                    if self.dialect == Dialect::Mysql
+                        && ["/*!", "/*M!"].iter().any(|open| source.starts_with(open)) =>
+                {
+                    let (open, body, close) = executed_comment(source);
+                    Some(format!("{open}{}{close}", self.statement(body).0))
+                }
                 Kind::Comment if !source.starts_with("/*+") => Some(String::from(" ")),
                 // The code of a function or of DO contains its own literals.
                 Kind::String if source.starts_with('$') && (context.is_schema || context.first == "do") => {
                     let (open, body, close) = dollar_quoted(source);
                     Some(format!("{open}{}{close}", self.statement(body).0))
                 }
-                Kind::String if !context.keeps(text, &token) => Some(self.literal(source)),
-                Kind::Number if !context.keeps(text, &token) && !context.is_schema => {
-                    Some(self.number(source).unwrap_or_else(|| self.digits(source)))
+                Kind::String if context.is_code() && self.dialect == Dialect::Mysql => {
+                    Some(quoted::replaced(source, |code| self.statement(code).0))
                 }
-                Kind::Parameter if context.keeps(text, &token) => {
-                    kept.extend(source[1..].parse::<usize>().ok());
+                Kind::String if !context.keeps(text, &token) => Some(match self.dialect {
+                    Dialect::Postgres => self.literal(source),
+                    Dialect::Mysql => self.mysql_literal(&text[..token.at.start], source),
+                }),
+                Kind::Number if !context.keeps(text, &token) && !context.is_schema => Some(self.numeral(source)),
+                Kind::Parameter => {
+                    parameters += 1;
+                    if context.keeps(text, &token) {
+                        // Parameters of MySQL have no number.
+                        kept.push(source[1..].parse().unwrap_or(parameters));
+                    }
                     None
                 }
                 _ => None,
@@ -58,6 +77,26 @@ impl Mask {
         }
         masked.push_str(&text[copied..]);
         (masked, kept)
+    }
+
+    /// Masks a number in the text of a statement.
+    fn numeral(&self, source: &str) -> String {
+        match source.as_bytes() {
+            [b'0', b'x' | b'X', ..] => format!("{}{}", &source[..2], self.hexadecimal(&source[2..])),
+            [b'0', b'b' | b'B', ..] => source.to_owned(),
+            _ => self.number(source).unwrap_or_else(|| self.digits(source)),
+        }
+    }
+
+    /// Masks a string literal of MySQL. `before` is the text before the literal, which may end with its prefix.
+    fn mysql_literal(&self, before: &str, source: &str) -> String {
+        let prefix = before.bytes().next_back().map(|byte| byte.to_ascii_lowercase());
+        let is_prefix = !before.bytes().rev().nth(1).is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        match prefix {
+            Some(b'b') if is_prefix => source.to_owned(),
+            Some(b'x') if is_prefix => self.hexadecimal(source),
+            _ => quoted::replaced(source, |value| self.value(value)),
+        }
     }
 
     /// Masks a string literal. The quotes stay.
@@ -88,6 +127,14 @@ fn dollar_quoted(text: &str) -> (&str, &str, &str) {
     rest.strip_suffix(open).map_or((open, rest, ""), |body| (open, body, open))
 }
 
+/// Splits a comment that MySQL executes into its opening with the lowest version, its body and its closing.
+fn executed_comment(text: &str) -> (&str, &str, &str) {
+    let start = text.find('!').map_or(text.len(), |at| at + 1);
+    let start = text[start..].find(|letter: char| !letter.is_ascii_digit()).map_or(text.len(), |at| start + at);
+    let end = if text.ends_with("*/") { (text.len() - 2).max(start) } else { text.len() };
+    (&text[..start], &text[start..end], &text[end..])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,7 +142,11 @@ mod tests {
     use std::collections::HashSet;
 
     fn mask() -> Mask {
-        Mask { permutation: Permutation::with_key(*b"a fixed test key") }
+        of(Dialect::Postgres)
+    }
+
+    fn of(dialect: Dialect) -> Mask {
+        Mask { permutation: Permutation::with_key(*b"a fixed test key"), dialect }
     }
 
     fn classes(text: &str) -> Vec<u8> {
@@ -190,7 +241,77 @@ mod tests {
         );
     }
 
+    #[test]
+    fn literals_of_mysql_are_masked_where_mysql_ends_them() {
+        let mask = of(Dialect::Mysql);
+        let (ann, number) = (mask.value("Ann"), mask.value("4711"));
+        let doubled = mask.value("it's").replace('\'', "''");
+        for (text, expected) in [
+            (
+                "select 4711, 'Ann', \"Ann\" from t where a = ?",
+                format!("select {number}, '{ann}', \"{ann}\" from t where a = ?"),
+            ),
+            (r"select 'it\'s' # secret", format!("select '{doubled}'  ")),
+            ("select `4711`, 'it''s'", format!("select `4711`, '{doubled}'")),
+            ("select 2fa from 4t where b'0101' = 0b0101", "select 2fa from 4t where b'0101' = 0b0101".to_owned()),
+            (
+                "select /*!40001 sql_no_cache 4711, */ 4711",
+                format!("select /*!40001 sql_no_cache {number}, */ {number}"),
+            ),
+            ("prepare s from 'select 4711, ?'", format!("prepare s from 'select {number}, ?'")),
+            ("set @name = 'Ann', sql_mode = 'ansi'", format!("set @name = '{ann}', sql_mode = 'ansi'")),
+        ] {
+            assert_eq!(mask.statement(text).0, expected, "{text}");
+        }
+        let hex = mask.statement("select x'4d', 0x4d").0;
+        assert!(hex.starts_with("select x'") && hex.contains(", 0x") && !hex.contains("4d"), "{hex}");
+    }
+
+    #[test]
+    fn names_formats_and_sizes_of_mysql_stay() {
+        for text in [
+            "select a from t limit 10, 20",
+            "select date_format(a, '%Y-%m'), sleep(1) from t order by 1 limit 5 offset 10",
+            "select json_extract(a, '$.name[0]'), a->>'$.name' from t",
+            "select cast(a as decimal(10, 2)), cast(b as char(20)) from t",
+            "select a + interval 5 day from t",
+            "set names 'utf8mb4', session sql_mode = 'ansi'",
+            "create table t (a varchar(30), b decimal(8, 2))",
+        ] {
+            assert_eq!(of(Dialect::Mysql).statement(text).0, text);
+        }
+        assert_eq!(of(Dialect::Mysql).statement("select a from t where b = ? limit ?, ?").1, [2, 3]);
+        assert_ne!(
+            of(Dialect::Mysql).statement("select json_set(a, '$.name', 'Ann')").0,
+            "select json_set(a, '$.name', 'Ann')"
+        );
+    }
+
+    #[test]
+    fn numbers_of_mysql_stay_in_the_range_of_their_types() {
+        for (low, high) in
+            [(100, 127), (128, 255), (60_000, 65_535), (9_000_000, 9_999_999), (4_294_000_000, 4_294_967_295u64)]
+        {
+            let masked: u64 = of(Dialect::Mysql).value(&high.to_string()).parse().unwrap();
+            assert!(masked <= high && masked.to_string().len() == low.to_string().len(), "{high}: {masked}");
+        }
+        assert_eq!(of(Dialect::Mysql).value("0000-00-00 00:00:00"), "0000-00-00 00:00:00");
+    }
+
     proptest! {
+        #[test]
+        fn a_masked_statement_of_mysql_has_the_same_tokens(text in "[a-z]{1,5} ['\"](\\\\['\"\\\\n0Z]|[a-zA-Z0-9 é,.-]|''|\"\"){0,20}['\"] = [0-9]{1,18}") {
+            let mask = of(Dialect::Mysql);
+            let kinds = |text: &str| Scan::of(text.as_bytes(), Dialect::Mysql).map(|token| token.kind).collect::<Vec<_>>();
+            let (masked, _) = mask.statement(&text);
+            prop_assert_eq!(kinds(&masked), kinds(&text), "{}", masked);
+        }
+
+        #[test]
+        fn any_text_of_mysql_can_be_masked(text in any::<String>()) {
+            of(Dialect::Mysql).statement(&text);
+        }
+
         #[test]
         fn a_statement_keeps_its_shape(text in "[a-z]{1,5} '([a-zA-Z0-9 é{}\\[\\]\":,.-]|''){0,20}' = \\$1 and [0-9]{1,18}") {
             let (masked, _) = mask().statement(&text);

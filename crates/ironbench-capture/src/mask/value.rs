@@ -1,8 +1,23 @@
 //! Masks single values: numbers, dates and times, addresses, documents, and other texts.
 
 use super::Mask;
+use crate::scan::Dialect;
 
 const SECONDS_PER_DAY: u64 = 86_400;
+/// Highest values of the integer types of PostgreSQL.
+const POSTGRES_LIMITS: &[u64] = &[i16::MAX as u64, i32::MAX as u64, i64::MAX as u64];
+/// Highest values of the integer types of MySQL, with and without sign.
+const MYSQL_LIMITS: &[u64] = &[
+    i8::MAX as u64,
+    u8::MAX as u64,
+    i16::MAX as u64,
+    u16::MAX as u64,
+    (1 << 23) - 1,
+    (1 << 24) - 1,
+    i32::MAX as u64,
+    u32::MAX as u64,
+    i64::MAX as u64,
+];
 
 impl Mask {
     /// Masks the value of a parameter, written as in a log.
@@ -22,6 +37,11 @@ impl Mask {
         }
     }
 
+    /// Masks a generated key like a literal or parameter with its value.
+    pub fn key(&self, key: u64) -> u64 {
+        self.whole_number(&key.to_string()).parse().unwrap_or(key)
+    }
+
     /// Masks a decimal number. The result has as many digits as the text. Returns None for other texts.
     pub(super) fn number(&self, text: &str) -> Option<String> {
         let (sign, rest) = text.split_at(usize::from(text.starts_with(['-', '+'])));
@@ -38,18 +58,22 @@ impl Mask {
         Some(format!("{sign}{}{fraction}{exponent}", self.whole_number(whole)))
     }
 
-    /// Masks a whole number by a permutation of the numbers with the same number of digits. A value that fits into a
-    /// smallint, integer or bigint still does after masking.
+    /// Masks a whole number by a permutation of the numbers with the same number of digits. A value that fits into an
+    /// integer type of the server still does after masking.
     fn whole_number(&self, digits: &str) -> String {
         let Ok(value) = digits.parse::<u64>() else { return self.digits(digits) };
         if digits.len() > 1 && digits.starts_with('0') || value == 0 {
             return if value == 0 { digits.to_owned() } else { self.digits(digits) };
         }
+        let limits = match self.dialect {
+            Dialect::Postgres => POSTGRES_LIMITS,
+            Dialect::Mysql => MYSQL_LIMITS,
+        };
         let (mut low, mut high) = (10u64.pow(digits.len() as u32 - 1), u64::MAX);
         if let Some(next) = 10u64.checked_pow(digits.len() as u32) {
             high = next - 1;
         }
-        for limit in [i16::MAX as u64, i32::MAX as u64, i64::MAX as u64] {
+        for &limit in limits {
             if value <= limit {
                 high = high.min(limit);
             } else {
@@ -269,7 +293,7 @@ impl Mask {
 }
 
 /// Whether masking can keep the value, because it reveals nothing about the data. Such values are booleans, NULL,
-/// intervals, and the empty string.
+/// intervals, the zero date of MySQL, and the empty string.
 fn reveals_nothing(value: &str) -> bool {
     const WORDS: &[&str] = &[
         "",
@@ -292,6 +316,8 @@ fn reveals_nothing(value: &str) -> bool {
         "NaN",
         "{}",
         "[]",
+        "0000-00-00",
+        "0000-00-00 00:00:00",
     ];
     WORDS.contains(&value) || is_interval(value)
 }

@@ -88,7 +88,6 @@ class MariadbEngine(Engine):
             generates=r"^\W*(?:insert|replace)\b",
             parameter=r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|\?",
             quote="`",
-            masks=False,
             shifts_time=False,
         ),
         protocols=("prepared", "simple"),

@@ -202,12 +202,6 @@ def hidden(statements: Number) -> str:
     )
 
 
-@wording("capture-not-replayed")
-def not_replayed() -> str:
-    """Example: `ironbench can show the statements of this kind of capture, but cannot replay them`."""
-    return "ironbench can show the statements of this kind of capture, but cannot replay them"
-
-
 @wording("capture-whole-seconds")
 def whole_seconds() -> str:
     """Example: `the log's timestamps are whole seconds and were read as UTC; statements are distributed evenly within

@@ -59,7 +59,8 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
     counted_database: str = ""
     """Name of the database whose `counters` are stored."""
     replayable: bool = True
-    """Whether the statements can be replayed. Captures from some kinds of logs can only be shown."""
+    """Whether the statements can be replayed. Masked captures of MariaDB and MySQL by earlier versions can only be
+    shown."""
     invented: bool = False
     """Whether the capture was made from a server's statistics. In such a capture, times, sessions, transactions and
     values are invented."""

@@ -159,9 +159,6 @@ def described(
         notes.append(note("capture-counters-reset"))
     if outside:
         notes.append(note("capture-outside-marks", statements=outside))
-    replayable = not mask or captures.masks
-    if not replayable:  # then reasons why single statements are not replayed do not matter
-        notes = [note("capture-not-replayed"), *(one for one in notes if one.code != "capture-not-replayable")]
     return CaptureFacts(
         schema=SCHEMA,
         format=summary["format"],
@@ -177,7 +174,6 @@ def described(
         notes=tuple(notes),
         counters=counters,
         counted_database=counted_database,
-        replayable=replayable,
     )
 
 
