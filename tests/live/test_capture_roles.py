@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from raw_server import RawServer
+from raw_mysql import LACKING, RawMysql
+from raw_server import RawServer, free_port
 from user import User
 from written_log import write_csvlog
 
 from ironbench import engines
 from ironbench.model.note import note
 from ironbench.report import wording
+from ironbench.workloads.capture import file, roles
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("capture")]
 
@@ -114,3 +116,55 @@ def test_membership_without_the_option_set_does_not_make_a_role_usable(server: R
     usable = {name for (name,) in session.query(engines.capturing("").usable_roles)}
     session.close()
     assert usable == {"app", "usable"}
+
+
+GENERAL_LOG = """/usr/sbin/mariadbd, Version: 10.11.19-MariaDB-0+deb12u1 (Debian 12). started with:
+Tcp port: 3306  Unix socket: /run/mysqld/mysqld.sock
+Time\t\t    Id Command\tArgument
+261130  2:03:11\t     31 Connect\tapp@localhost on d using Socket
+\t\t     31 Query\tset role `Keeper`
+\t\t     31 Query\tselect 1 from dual
+\t\t     31 Query\tset role none
+\t\t     31 Query\tset default role keeper
+"""
+
+
+@pytest.mark.skipif(LACKING, reason="needs mariadbd")
+def test_roles_of_mariadb_are_created_on_the_server_that_ironbench_starts_and_required_elsewhere(
+    user: User, fast_directory: Path
+) -> None:
+    (user.home / "general.log").write_text(GENERAL_LOG)
+    assert user("capture", "general.log", "-o", "mysql.capture").code == 0
+    assert user("show", "mysql.capture", "--json").document["left_out"] == [["server-wide", 1]]
+    user.measured("run", "capture", "--engine", "mariadb", *REPLAY, "file=mysql.capture")
+    folder = fast_directory / "mysql-with-roles"
+    folder.mkdir()
+    existing = RawMysql(folder, free_port())
+    try:
+        words = ("--dsn", f"mysql://root@/d?socket={existing.socket}", *REPLAY, "file=mysql.capture")
+        told = user("run", "capture", *words)
+        assert told.code == 2 and "1 of 3 statements" in told.stderr and "may not set: Keeper\n" in told.stderr, told
+        existing.query("create role `Keeper`")
+        user.measured("run", "capture", *words)
+    finally:
+        existing.stop()
+    metrics = [record["metrics"] for record in user.records()]
+    assert [(one["replayed_statements"], one["failed"]) for one in metrics] == [(3, 0), (3, 0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "folds", "expected"),
+    [
+        ("set role Keeper", True, ["keeper"]),
+        ("set role Keeper", False, ["Keeper"]),
+        ('set local role to "a ""b"""', True, ['a "b"']),
+        ("set role 'web'@'%', `read``er`@localhost, third", False, ["web", "read`er", "third"]),
+    ],
+)
+def test_names_of_roles_are_read_as_the_server_reads_them(text: str, folds: bool, expected: list[str]) -> None:
+    with file.database() as opened:
+        opened.execute(
+            "CREATE TABLE chosen AS SELECT ? AS text, lower(?) AS template, NULL AS error, NULL::VARCHAR[] AS parameters",
+            [text, text],
+        )
+        assert sorted(roles.read(opened, folds)) == sorted(expected)

@@ -433,7 +433,8 @@ impl<'a> Reading<'a> {
             }
             (2, b"xa") if matches!(second, b"start" | b"begin") => self.begins(),
             (2, b"xa") if matches!(second, b"commit" | b"rollback") => self.control = Control::Ends,
-            (2, b"set") if matches!(second, b"global" | b"password" | b"persist" | b"persist_only") => {
+            // SET DEFAULT ROLE changes an account. SET ROLE changes only the session.
+            (2, b"set") if matches!(second, b"global" | b"password" | b"persist" | b"persist_only" | b"default") => {
                 self.obstacle = server_wide;
             }
             (2, b"rollback") if second == b"to" => self.control = Control::None,

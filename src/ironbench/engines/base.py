@@ -120,6 +120,8 @@ class CaptureTraits:
     literals, so that no placeholder is found inside of them."""
     quote: str = '"'
     """Quotation mark of names."""
+    folds_names: bool = True
+    """Whether the server converts names without quotes to lower case."""
     pipelines: bool = False
     """Whether clients send prepared statements of an implicit transaction without waiting for replies."""
     shifts_time: bool = True
@@ -127,8 +129,8 @@ class CaptureTraits:
     usable_roles: str = ""
     """Query that returns the roles to which the user may change with SET ROLE. Empty if a replay does not provide
     roles."""
-    create_role: str = ""
-    """Statement that creates a role with all privileges. `{}` stands for the quoted name."""
+    create_role: tuple[str, ...] = ()
+    """Statements that create a role with at least the privileges of the user. `{}` stands for the quoted name."""
     reserved_roles: str = ""
     """Regular expression that matches the names which `create_role` refuses."""
 

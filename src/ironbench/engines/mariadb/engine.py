@@ -88,7 +88,12 @@ class MariadbEngine(Engine):
             generates=r"^\W*(?:insert|replace)\b",
             parameter=r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|\?",
             quote="`",
+            folds_names=False,
             shifts_time=False,
+            usable_roles="select role_name from information_schema.applicable_roles",
+            # A role adds its privileges to those of the user. MariaDB grants a new role to its creator, MySQL does not.
+            create_role=("create role {}", "grant {} to current_user()"),
+            reserved_roles="none|public",
         ),
         protocols=("prepared", "simple"),
         costs=EngineCosts(

@@ -60,7 +60,7 @@ class PostgresEngine(Engine):
             # Since PostgreSQL 16, a member of a role may change to it only if the SET option was granted.
             usable_roles="select rolname from pg_roles where pg_has_role(oid, "
             "case when current_setting('server_version_num')::int >= 160000 then 'set' else 'member' end)",
-            create_role="create role {} superuser",
+            create_role=("create role {} superuser",),
             reserved_roles="pg_.*|public|none",
         ),
         abilities=frozenset(

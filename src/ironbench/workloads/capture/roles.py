@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import duckdb
@@ -21,13 +22,20 @@ if TYPE_CHECKING:
 
 _SET = "^set (session |local )?role\\b"
 """Pattern of the template of a statement that sets a role."""
+_START = re.compile(r"(?i)\bset\s+(?:(?:session|local)\s+)?role(?:\s*=\s*|\s+to\s+|\s+)")
 _NAME = re.compile(
-    r"""(?ix) \b set \s+ (?: (?: session | local ) \s+ )? role (?: \s* = \s* | \s+ to \s+ | \s+ )
-    (?: "(?P<name>(?:[^"]|"")+)" | '(?P<text>(?:[^']|'')+)' | (?P<word>[\w$]+) )"""
+    r"""(?x) \s* (?: "(?P<name>(?:[^"]|"")+)" | `(?P<tick>(?:[^`]|``)+)` | '(?P<text>(?:[^']|'')+)' | (?P<word>[\w$]+) )
+    (?: @ (?: `[^`]*` | '[^']*' | "[^"]*" | [\w$%.]+ ) )? \s*"""
 )
+"""Pattern of a role. In MySQL, the name of a host can follow, and a statement can set several roles, separated by
+commas."""
 _CALL = r"(?i)\bset_config\s*\(\s*'role'\s*,\s*(?:'([^']+)'|\$(\d+))"
 """Pattern of a function call that sets a role, for example in statements of PostgREST. The groups are the role, and the
 number of the parameter that contains the role."""
+
+
+_NO_ROLES = ("none", "default", "all")
+"""Words that SET ROLE accepts in place of a role."""
 
 
 class RoleUse(NamedTuple):
@@ -38,9 +46,10 @@ class RoleUse(NamedTuple):
     """Number of those statements that call set_config. The option `except` cannot select them by role."""
 
 
-def read(opened: duckdb.DuckDBPyConnection) -> dict[str, RoleUse]:
+def read(opened: duckdb.DuckDBPyConnection, folds: bool) -> dict[str, RoleUse]:
     """Returns the roles that the chosen statements set. Statements that failed when they were captured do not count,
-    because they are expected to fail again. `opened` must contain the view `chosen`."""
+    because they are expected to fail again. `opened` must contain the view `chosen`. `folds`: whether the server
+    converts names without quotes to lower case."""
     statements, calls = Counter[str](), Counter[str]()
     texts = file.asked(
         opened,
@@ -48,14 +57,8 @@ def read(opened: duckdb.DuckDBPyConnection) -> dict[str, RoleUse]:
         "GROUP BY 1",
     )
     for text, number in texts:
-        if (named := _NAME.search(text)) is None:
-            continue
-        if named["name"]:
-            statements[named["name"].replace('""', '"')] += number
-        elif named["text"]:
-            statements[named["text"].replace("''", "'")] += number
-        else:
-            statements[named["word"].lower()] += number
+        for name in _named(text, folds):
+            statements[name] += number
     by_function = file.asked(
         opened,
         f"""
@@ -72,18 +75,38 @@ def read(opened: duckdb.DuckDBPyConnection) -> dict[str, RoleUse]:
     return {
         name: RoleUse(number, calls[name])
         for name, number in sorted(statements.items())
-        if name not in ("none", "default")
+        if name.lower() not in _NO_ROLES
     }
 
 
+def _named(text: str, folds: bool) -> Iterator[str]:
+    """Yields the roles that a SET ROLE sets."""
+    if (start := _START.search(text)) is None:
+        return
+    at = start.end()
+    while named := _NAME.match(text, at):
+        if named["name"]:
+            yield named["name"].replace('""', '"')
+        elif named["tick"]:
+            yield named["tick"].replace("``", "`")
+        elif named["text"]:
+            yield named["text"].replace("''", "'")
+        else:
+            yield named["word"].lower() if folds else named["word"]
+        if text[named.end() : named.end() + 1] != ",":
+            return
+        at = named.end() + 1
+
+
 def create(session: Session, path: str, chosen: Chosen) -> None:
-    """Creates the missing roles on a server that ironbench has started. The roles have all privileges, because the
-    restored data contain no privileges."""
+    """Creates the missing roles on a server that ironbench has started. A session that sets such a role has all
+    privileges, because the restored data contain no privileges."""
     captures = engines.capturing(file.facts(path).protocol)
     for name in _missing(session, captures, chosen):
         if not re.fullmatch(captures.reserved_roles, name):
             quote = captures.quote
-            session.query(captures.create_role.format(quote + name.replace(quote, 2 * quote) + quote))
+            for statement in captures.create_role:
+                session.query(statement.format(quote + name.replace(quote, 2 * quote) + quote))
 
 
 def require(session: Session, path: str, chosen: Chosen) -> None:

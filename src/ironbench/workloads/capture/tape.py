@@ -126,7 +126,7 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
         )
         databases = file.asked(opened, "SELECT DISTINCT database_name FROM chosen WHERE database_name <> '' ORDER BY 1")
         clients = len(_assigned(opened)[0]) if statements else 0
-        set_roles = roles.read(opened)
+        set_roles = roles.read(opened, folds=engines.capturing(facts.protocol).folds_names)
     if not statements:
         what = (
             "`only` and `except` leave no statement"
