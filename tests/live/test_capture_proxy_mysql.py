@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from proxied import Proxied, listening, recorded
 from raw_mysql import PASSWORD, RawMysql
+from raw_server import free_port
 from user import FULL_SPEED, User
 
-from ironbench.errors import FailureError, InputError
+from ironbench.errors import FailureError, InputError, IronbenchError
 from ironbench.workloads.capture import file
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("capture-proxy")]
@@ -115,9 +116,32 @@ def test_a_server_that_the_proxy_cannot_serve_safely_is_refused(user: User, raw_
     assert told.code == 2 and "--to" in told.stderr and "hint:" in told.stderr
 
 
-def test_a_killed_server_closes_connections(user: User, fast_directory: Path) -> None:
-    from raw_server import free_port
+def test_a_server_that_requires_tls_is_refused_before_the_proxy_listens(user: User, fast_directory: Path) -> None:
+    folder = fast_directory / "mysql-with-tls"
+    folder.mkdir()
+    server = RawMysql(folder, free_port(), ("--require-secure-transport=1",))
+    try:
+        dsn = f"mysql://password_user:{PASSWORD}@127.0.0.1:{server.port}/d"
+        told = user("capture", "--listen", "127.0.0.1:0", "--to", dsn, "-o", "shop.capture", "--duration", "1s")
+        assert told.code == 2 and "error: --to: " in told.stderr and "require_secure_transport" in told.stderr, told
+        assert not (user.home / "shop.capture").exists()
+    finally:
+        server.stop()
+    shutil.rmtree(folder)
 
+
+def test_a_client_that_insists_on_tls_is_told_that_the_proxy_has_none(user: User, raw_mysql: RawMysql) -> None:
+    with proxied(user, raw_mysql) as proxy:
+        with pytest.raises(IronbenchError, match="TLS"):
+            raw_mysql.connect(socket=None, **proxy.place, user="tls_user", password=PASSWORD, tls="require")
+        connection = raw_mysql.connect(socket=None, **proxy.place, user="password_user", password=PASSWORD)
+        connection.query("select 1")
+        connection.close()
+        proxy.end()
+    assert recorded(user, "distinct user_name") == [("password_user",)]
+
+
+def test_a_killed_server_closes_connections(user: User, fast_directory: Path) -> None:
     folder = fast_directory / "mysql-to-kill"
     folder.mkdir()
     server = RawMysql(folder, free_port())

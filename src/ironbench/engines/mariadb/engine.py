@@ -124,10 +124,13 @@ class MariadbEngine(Engine):
     data_import = MariadbDataImport()
 
     def proxied(self, text: str) -> ProxiedServer | None:
-        address, _ = dsn.parse(text)
+        address, secrets = dsn.parse(text)
         if address.tls not in ("disable", "prefer"):
             cause = f"contains tls={address.tls}, but the proxy connects to these servers without TLS"
             raise InputError("--to", cause, "name a Unix socket or the end of an SSH tunnel, with tls=disable")
+        if address.socket is None and existing_server.requires_tls(address, secrets):
+            cause = "the server accepts only connections with TLS (require_secure_transport), and the proxy uses none"
+            raise InputError("--to", cause, "let the proxy connect to the server's Unix socket, or use the server's logs")
         return ProxiedServer({"mysql": replace(address, tls="disable").connection(Secrets(None))}, accepts_tls=False)
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:

@@ -3,8 +3,10 @@ server."""
 
 from __future__ import annotations
 
+import json
 import posixpath
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from ironbench.engines.server_session import LocalServer
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.host import processes
 from ironbench.host.tree import Tree
+from ironbench.model.secrets import Secrets
 from ironbench.model.session import Row, Session
 from ironbench.words import counted
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 Query = Callable[[str], list[Row]]
 _OBSERVERS = 1
+_PROBE_S = 5.0
+"""Maximum time in seconds without a reply when `requires_tls` queries a server."""
 
 
 def find(address: MysqlAddress, query: Query) -> LocalServer:
@@ -47,6 +52,23 @@ def find(address: MysqlAddress, query: Query) -> LocalServer:
     roles = {"data": str(data), "log": str(log), "temp": known.get("tmpdir", "")}
     there = {role: str(Path(path)) for role, path in roles.items() if path and Path(path).is_dir()}
     return LocalServer(processes.identify(working[0]), there)
+
+
+def requires_tls(address: MysqlAddress, secrets: Secrets) -> bool:
+    """Returns whether the server accepts only connections with TLS over the network. Returns False if the user in the
+    address cannot log in, because then the setting is unknown."""
+    from ironbench import _core
+
+    encrypted = replace(address, tls="prefer").connection(secrets)
+    try:
+        connection = _core.MysqlConnection(json.dumps(encrypted).encode(), _PROBE_S)
+        try:
+            rows = connection.query("show global variables like 'require_secure_transport'")
+        finally:
+            connection.close()
+    except IronbenchError:
+        return False
+    return [value for _, value in rows] == ["ON"]
 
 
 def require_room(session: MariadbSession, clients: int) -> None:
