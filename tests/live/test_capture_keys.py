@@ -10,6 +10,7 @@ import pytest
 from own_data import dumped
 from raw_server import RawServer, binary
 from user import User
+from written_log import write_csvlog
 
 pytestmark = [pytest.mark.live, pytest.mark.xdist_group("capture")]
 
@@ -93,3 +94,24 @@ def test_recorded_keys_find_no_rows(place: Path, logged: Path) -> None:
     assert record["metrics"]["errors"] == CLIENTS * EACH, "the recorded buyers do not exist"
     assert record["metrics"]["replayed_work{of=rows_deleted}"] == 0
     assert "replay-unfaithful" in [one["code"] for one in record["warnings"]]
+
+
+def test_statements_find_every_row_that_an_insert_of_several_rows_added(place: Path) -> None:
+    user, rounds, texts = User(place), 12, []
+    (place / "pair.sql").write_text("create table pair (id int generated always as identity, nth int, paid int);\n")
+    for number in range(rounds):
+        first = 5001 + 3 * number
+        texts.append("insert into pair (nth) values (1), (2), (3) returning id")
+        texts += [f"update pair set paid = {nth} where id = {first - 1 + nth} and nth = {nth}" for nth in (3, 1, 2)]
+        texts.append(f"select nth from pair where id in ({first}, {first + 1}, {first + 2})")
+    write_csvlog(place / "server.csv", *((second / 2, text) for second, text in enumerate(texts, 1)))
+    assert user("capture", "server.csv", "-o", "pairs.capture").code == 0
+    keys = user("show", "pairs.capture", "--json").document["keys"]
+    assert keys == {"makers": rounds, "known": rounds, "values": 6 * rounds}
+    right = f"select count(*) = {3 * rounds} from pair where paid = nth"
+    words = ("--with", "file=pairs.capture", "--with", "mode=fast", "--setup", "pair.sql", "--no-observe")
+    user.measured("run", "capture", *words, "--check", right)
+    (record,) = user.records()
+    metrics = record["metrics"]
+    assert metrics["failed"] == 0 and [one["passed"] for one in record["checks"]] == [True]
+    assert metrics["replayed_keys"] == 6 * rounds and metrics["replay_missing_keys"] == 0

@@ -164,7 +164,8 @@ def test_roles_of_mariadb_are_created_on_the_server_that_ironbench_starts_and_re
 def test_names_of_roles_are_read_as_the_server_reads_them(text: str, folds: bool, expected: list[str]) -> None:
     with file.database() as opened:
         opened.execute(
-            "CREATE TABLE chosen AS SELECT ? AS text, lower(?) AS template, NULL AS error, NULL::VARCHAR[] AS parameters",
+            "CREATE TABLE chosen AS "
+            "SELECT ? AS text, lower(?) AS template, NULL AS error, NULL::VARCHAR[] AS parameters",
             [text, text],
         )
         assert sorted(roles.read(opened, folds)) == sorted(expected)

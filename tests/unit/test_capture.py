@@ -547,6 +547,25 @@ def inferred(path: str) -> tuple[keys.KeyUse, list[tuple[int, int]], list[tuple[
     return use, known, replaced  # type: ignore[return-value]
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0)], ids=["in order", "reversed"])
+@pytest.mark.parametrize("used", [3, 2], ids=["all", "some"])
+def test_an_insert_of_several_rows_has_a_key_for_each_row_if_later_statements_contain_all(
+    order: tuple[int, ...], used: int, tmp_path: Path
+) -> None:
+    entries = []
+    for number in range(12):
+        second, first = 4 * number, 7000 + 3 * number
+        entries.append(statement(second, 7, second, "insert into t (a) values ('a), ('), (f(2)), (3) returning id"))
+        for place, nth in enumerate(one for one in order if one < used):
+            entries.append(statement(second + place + 1, 7, second + place + 1, f"update t set b = {first + nth}"))
+    _, _, replaced = inferred(captured(tmp_path, *entries))
+    slots = [slot for *_, (slot,) in replaced]
+    if used == 3:
+        assert slots == [3 * number + nth for number in range(12) for nth in order]
+    else:
+        assert slots == list(range(12)), "of an insert, only the key that follows first is known"
+
+
 @pytest.mark.parametrize("literal", [True, False])
 @pytest.mark.parametrize("key_of", [lambda number: 4990 + number, lambda number: UUIDS[number]], ids=["number", "uuid"])
 def test_generated_keys_are_inferred_from_later_statements(key_of: object, literal: bool, tmp_path: Path) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ironbench import workloads
 from ironbench.engines.mariadb.logs import MysqlLogs, recognised
 from ironbench.errors import FailureError, InputError
 from ironbench.model.note import note
 from ironbench.report import wording
 from ironbench.report.capture import page
 from ironbench.report.formats import text
-from ironbench.workloads.capture import contents, file, logs, tape
+from ironbench.workloads.capture import contents, file, logs
 
 GENERAL = """/usr/sbin/mariadbd, Version: 10.11.19-MariaDB-0+deb12u1 (Debian 12). started with:
 Tcp port: 3306  Unix socket: /run/mysqld/mysqld.sock

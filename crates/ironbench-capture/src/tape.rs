@@ -7,7 +7,7 @@ use std::path::Path;
 use arrow::array::{Array, AsArray, BooleanArray, ListArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow::datatypes::{ArrowPrimitiveType, Int32Type, Int64Type};
 pub use arrow::ffi_stream::RecordBatchStreamReader;
-use ironbench_core::drive::capture::keys::{Replaced, StatementKeys};
+use ironbench_core::drive::capture::keys::{Replaced, Returned, StatementKeys};
 use ironbench_core::drive::capture::tape::{Statement, flag};
 use ironbench_core::{Error, Result};
 use serde::Serialize;
@@ -26,8 +26,8 @@ pub struct Part {
 /// which the client sends them. Returns the range of each client.
 ///
 /// The columns are `client`, `opens`, `begins`, `ends`, `pipelined`, `failed`, `discards`, `at_us` (since the start),
-/// `duration_us`, `kind`, `place`, `prepared`, `last_use`, `text`, `parameters` and `types`. The columns `key_slot` and `key_result`
-/// describe a returned key that a later statement contains. These columns are NULL if there is no such key. The columns
+/// `duration_us`, `kind`, `place`, `prepared`, `last_use`, `text`, `parameters` and `types`. The columns `key_slot`, `key_result`
+/// and `key_rows` describe returned keys that later statements contain. These columns are NULL if there are none. The columns
 /// `key_places`, `key_lengths` and `key_slots` describe the values that a replay replaces.
 ///
 /// # Errors
@@ -87,6 +87,7 @@ impl<W: Write> Writer<W> {
         let (names, texts, types) = (texts(batch, "prepared")?, texts(batch, "text")?, texts(batch, "types")?);
         let parameters = column(batch, "parameters")?.as_list_opt::<i32>().ok_or(Trouble::Column("parameters"))?;
         let (slots, results) = (numbers::<Int32Type>(batch, "key_slot")?, numbers::<Int32Type>(batch, "key_result")?);
+        let rows = numbers::<Int32Type>(batch, "key_rows")?;
         let replaced = ["key_places", "key_lengths", "key_slots"];
         let replaced = [lists(batch, replaced[0])?, lists(batch, replaced[1])?, lists(batch, replaced[2])?];
         for row in 0..batch.num_rows() {
@@ -101,7 +102,11 @@ impl<W: Write> Writer<W> {
             set |= if typed { flag::TYPED } else { 0 };
             self.keys.clear();
             if slots.is_valid(row) || replaced[0].is_valid(row) {
-                let returned = slots.is_valid(row).then(|| (slots.value(row) as u32, results.value(row) as u16));
+                let returned = slots.is_valid(row).then(|| Returned {
+                    slot: slots.value(row) as u32,
+                    column: results.value(row) as u16,
+                    rows: rows.value(row) as u32,
+                });
                 StatementKeys::write(&mut self.keys, returned, replaced_of(&replaced, row).into_iter());
                 set |= flag::KEYS;
             }
@@ -240,6 +245,7 @@ mod tests {
             ("types", Arc::new(StringArray::from(vec![None, Some("is"), Some("s")]))),
             ("key_slot", integers([Some(5), None, None])),
             ("key_result", integers([Some(1), None, None])),
+            ("key_rows", integers([Some(2), None, None])),
             ("key_places", lists(1)),
             ("key_lengths", lists(10)),
             ("key_slots", lists(100)),
@@ -259,7 +265,7 @@ mod tests {
         assert_eq!([read[0].types, read[1].types, read[2].types], [&b""[..], b"is", b""], "a wrong number is ignored");
         assert_eq!((read[2].name, read[2].parameters, read[1].template), (&b""[..], 0, 2));
         let keys: Vec<_> = read.iter().map(|one| (one.has(flag::KEYS), StatementKeys::read(one.keys))).collect();
-        assert_eq!(keys[0].1.unwrap().returned, Some((5, 1)));
+        assert_eq!(keys[0].1.unwrap().returned, Some(Returned { slot: 5, column: 1, rows: 2 }));
         let replaced = |position, length, slot| Replaced { position, length, slot };
         let of_second: Vec<_> = keys[1].1.unwrap().replaced().collect();
         assert_eq!(of_second, [replaced(1, 10, 100), replaced(2, 11, 101)]);

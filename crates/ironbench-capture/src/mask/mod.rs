@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn numbers_of_mysql_stay_in_the_range_of_their_types() {
         for (low, high) in
-            [(100, 127), (128, 255), (60_000, 65_535), (9_000_000, 9_999_999), (4_294_000_000, 4_294_967_295u64)]
+            [(100, 127), (128, 255), (60_000, 65_535), (9_000_000, 9_999_999), (4_294_000_000u64, 4_294_967_295)]
         {
             let masked: u64 = of(Dialect::Mysql).value(&high.to_string()).parse().unwrap();
             assert!(masked <= high && masked.to_string().len() == low.to_string().len(), "{high}: {masked}");

@@ -130,7 +130,9 @@ class MariadbEngine(Engine):
             raise InputError("--to", cause, "name a Unix socket or the end of an SSH tunnel, with tls=disable")
         if address.socket is None and existing_server.requires_tls(address, secrets):
             cause = "the server accepts only connections with TLS (require_secure_transport), and the proxy uses none"
-            raise InputError("--to", cause, "let the proxy connect to the server's Unix socket, or use the server's logs")
+            raise InputError(
+                "--to", cause, "let the proxy connect to the server's Unix socket, or use the server's logs"
+            )
         return ProxiedServer({"mysql": replace(address, tls="disable").connection(Secrets(None))}, accepts_tls=False)
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:

@@ -214,7 +214,7 @@ class Capture(Workload):
             "mode": options["mode"],
             "speed": float(options["speed"]),
             "rate": chosen.transactions / max(chosen.length_s, 1e-6),
-            "keys": made.keys.known,
+            "keys": made.slots,
         }
 
     def commands(self, options: Mapping[str, str]) -> Sequence[ScriptCommand]:

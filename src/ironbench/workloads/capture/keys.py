@@ -15,6 +15,10 @@ A capture from a proxy contains the keys that MySQL and MariaDB return for an IN
 statements contain them are inferred: the number at a place is nearly always the session's last key, if it is within the
 range of the generated keys. Other numbers at the place may be older keys.
 
+An INSERT of several rows generates a key for each row. The keys are consecutive, and the first one is known or inferred
+as above. If a capture does not contain the first key, the INSERT has one key for each row only if later statements
+contain all of them; otherwise, only one key is known.
+
 A replay sends the value that the server returns in place of the recorded one.
 """
 
@@ -49,6 +53,12 @@ seconds."""
 _TOKENS = r"'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_$]*|[0-9][0-9.]*|[^A-Za-z0-9_']+|'"
 """Pattern of a token. Every character of a text belongs to a token."""
 _NUMBER, _UUID = r"^[1-9][0-9]{0,17}$", r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+_SEVERAL = r"\bvalues\b"
+_UNCERTAIN = r"^(insert ignore|replace)\b|\bon (duplicate|conflict)\b"
+"""Patterns of templates: of statements that can insert several rows, and of those that may insert fewer rows than their
+text contains."""
+_STRING, _NEXT_ROW = r"'(?:[^']|'')*'", r"\)\s*,\s*\("
+"""Patterns of a string, and of the end of a row of VALUES that another row follows."""
 _COLUMNS = re.compile(r"\breturning\b(.*)$", re.DOTALL)
 
 
@@ -66,24 +76,26 @@ class KeyUse:
 
 def ignore(opened: duckdb.DuckDBPyConnection) -> KeyUse:
     """Creates the same tables as `infer`, but without rows."""
-    opened.execute("CREATE TABLE keys (maker BIGINT, slot INTEGER, result INTEGER)")
+    opened.execute("CREATE TABLE keys (maker BIGINT, slot INTEGER, result INTEGER, rows INTEGER)")
     opened.execute("CREATE TABLE replaced (number BIGINT, places INTEGER[], lengths INTEGER[], slots INTEGER[])")
     return KeyUse(0, 0, 0)
 
 
 def infer(opened: duckdb.DuckDBPyConnection, generates: str) -> KeyUse:
-    """Finds generated keys in the table `chosen`. Creates the tables `keys` (maker, slot, result) and `replaced`
-    (number, places, lengths, slots). `result` is the number of the result column. `places` are numbers of parameters,
+    """Finds generated keys in the table `chosen`. Creates the tables `keys` (maker, slot, result, rows) and
+    `replaced` (number, places, lengths, slots). `slot` is the slot of the first of `rows` keys, which have consecutive
+    slots. `result` is the number of the result column. `places` are numbers of parameters,
     starting at 1, or byte offsets of literals in the text. `generates`: pattern of makers (`CaptureTraits`).
     """
     ((are_known,),) = file.asked(opened, "SELECT count(generated_key) > 0 FROM chosen")
     makes = "generated_key IS NOT NULL" if are_known else f"regexp_matches(template, {file.quoted(generates)})"
-    opened.execute(
-        "CREATE TABLE makers AS SELECT number, session, transaction, template AS maker_template, "
-        "epoch_us(started_at) AS begun_us, epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step, "
-        "generated_key FROM (SELECT *, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen) "
-        f"WHERE error IS NULL AND {makes}"
-    )
+    opened.execute(f"""
+        CREATE TABLE makers AS
+        SELECT number, session, transaction, template AS maker_template, epoch_us(started_at) AS begun_us,
+            epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step, generated_key, {_rows()} AS rows
+        FROM (SELECT *, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen)
+        WHERE error IS NULL AND {makes}
+    """)
     ((makers,),) = file.asked(opened, "SELECT count(*) FROM makers")
     ignore(opened)
     if makers < _LEAST:
@@ -99,6 +111,16 @@ def infer(opened: duckdb.DuckDBPyConnection, generates: str) -> KeyUse:
     ((known,),) = file.asked(opened, "SELECT count(*) FROM keys")
     ((values,),) = file.asked(opened, "SELECT coalesce(sum(len(places)), 0) FROM replaced")
     return KeyUse(makers, known, int(values))
+
+
+def _rows() -> str:
+    """Returns the SQL expression for the number of rows that a maker inserts. The number is 1 if it is unknown."""
+    count = (
+        f"1 + len(regexp_extract_all(regexp_replace(text, {file.quoted(_STRING)}, '', 'g'), {file.quoted(_NEXT_ROW)}))"
+    )
+    several = f"regexp_matches(template, {file.quoted(_SEVERAL)})"
+    uncertain = f"regexp_matches(template, {file.quoted(_UNCERTAIN)})"
+    return f"CASE WHEN NOT {several} OR {uncertain} OR coalesce(row_count, {count}) <> {count} THEN 1 ELSE {count} END"
 
 
 def _find_values(opened: duckdb.DuckDBPyConnection, *, every_session: bool) -> None:
@@ -174,7 +196,7 @@ def _judge(opened: duckdb.DuckDBPyConnection) -> None:
         HAVING count(*) >= {_LEAST} AND count(DISTINCT key) >= (1 - {_WRONG}) * count(*)
             AND count(*) FILTER (falls) <= {_WRONG} * count(*) AND count(*) FILTER (late) <= {_WRONG} * count(*)
             AND count(*) FILTER (is_seen) <= {_SEEN} * count(*) AND NOT bool_or(is_clock)
-            AND max(key) - min(key) <= {_SPARE} * (SELECT count(*) FROM makers) + {_SPARE_COUNT}
+            AND max(key) - min(key) <= {_SPARE} * (SELECT sum(rows) FROM makers) + {_SPARE_COUNT}
     """
     uuids = f"""
         WITH first_seen AS (SELECT value, min(number) AS seen FROM found WHERE NOT is_number GROUP BY 1), fresh AS (
@@ -209,21 +231,28 @@ def _place_known_keys(opened: duckdb.DuckDBPyConnection) -> None:
         JOIN makers ON makers.number = followed.maker JOIN bounds ON bounds.maker_template = followed.maker_template
         WHERE is_number AND value::UBIGINT BETWEEN low AND high
         GROUP BY 1, 2, 3
-        HAVING count(*) FILTER (value::UBIGINT = generated_key) >= greatest({_LEAST}, {_AGREES} * count(*))
+        HAVING count(*) FILTER (value::UBIGINT BETWEEN generated_key AND generated_key + rows - 1)
+                >= greatest({_LEAST}, {_AGREES} * count(*))
             AND count(*) FILTER (is_seen) <= {_SEEN} * count(*)
     """)
     opened.execute("""
         CREATE TABLE named AS
-        SELECT DISTINCT makers.number AS maker, maker_template, generated_key::VARCHAR AS value
-        FROM makers JOIN agreeing USING (maker_template)
+        WITH generated AS (
+            SELECT *, (generated_key + nth)::VARCHAR AS value
+            FROM (
+                SELECT number AS maker, maker_template, generated_key, rows, unnest(range(rows)) AS nth FROM makers
+            )
+        )
+        SELECT DISTINCT maker, generated.maker_template, found.value, nth, rows
+        FROM generated JOIN agreeing USING (maker_template)
         JOIN found ON found.template = agreeing.template AND found.place = agreeing.place
-            AND found.value = generated_key::VARCHAR AND found.number > makers.number
+            AND found.value = generated.value AND found.number > maker
     """)
 
 
 def _name(opened: duckdb.DuckDBPyConnection) -> None:
-    """Creates the table `named` with the inferred key of each maker, and the table `agreeing` with the places where
-    numbers are keys.
+    """Creates the table `named` with the inferred keys of each maker and the row of each key, and the table `agreeing`
+    with the places where numbers are keys.
 
     Several places may contradict each other about the key of a maker. In this case, the place with the densest values
     is used. If several are equally dense, the one with the most values is used.
@@ -235,9 +264,35 @@ def _name(opened: duckdb.DuckDBPyConnection) -> None:
         ) AS rank FROM trusted
     """)
     opened.execute("""
-        CREATE TABLE named AS
-        SELECT maker, maker_template, arg_min(value, rank) AS value
+        CREATE TABLE likeliest AS
+        SELECT maker, maker_template, arg_min(value, rank) AS value, arg_min(is_number, rank) AS is_number
         FROM followed JOIN ranked USING (maker_template, template, place, is_number) GROUP BY 1, 2
+    """)
+    # The likeliest value of an INSERT of several rows may be the key of any row. The lowest value near it is the key of
+    # the first row, if later statements contain the keys of all rows.
+    opened.execute("""
+        CREATE TABLE of_rows AS
+        WITH several AS (
+            SELECT makers.*, likeliest.value::BIGINT AS near
+            FROM makers JOIN likeliest ON likeliest.maker = makers.number WHERE rows > 1 AND is_number
+        ), later AS (
+            SELECT found.session, found.number, value::BIGINT AS value, maker_template
+            FROM found JOIN ranked USING (template, place, is_number)
+            WHERE is_number AND maker_template IN (SELECT maker_template FROM several)
+        )
+        SELECT several.number AS maker, several.maker_template, min(value) AS first, any_value(rows) AS rows
+        FROM later ASOF JOIN several ON later.session = several.session
+            AND later.maker_template = several.maker_template AND later.number > several.number
+        WHERE abs(value - near) < rows
+        GROUP BY 1, 2 HAVING count(DISTINCT value) = any_value(rows) AND max(value) - min(value) = any_value(rows) - 1
+    """)
+    opened.execute("""
+        CREATE TABLE named AS
+        SELECT maker, maker_template, value, 0 AS nth, 1 AS rows
+        FROM likeliest WHERE maker NOT IN (SELECT maker FROM of_rows)
+        UNION ALL
+        SELECT maker, maker_template, (first + nth)::VARCHAR AS value, nth, rows
+        FROM (SELECT *, unnest(range(rows)) AS nth FROM of_rows)
     """)
     # Numbers are replaced only at trusted places that agree with the keys, because the same number can mean something
     # else. A UUID means the same everywhere.
@@ -245,9 +300,9 @@ def _name(opened: duckdb.DuckDBPyConnection) -> None:
         CREATE TABLE agreeing AS
         SELECT maker_template, template, place FROM followed
         JOIN ranked USING (maker_template, template, place, is_number)
-        JOIN named USING (maker, maker_template)
+        LEFT JOIN named USING (maker, maker_template, value)
         WHERE is_number
-        GROUP BY 1, 2, 3 HAVING count(*) FILTER (followed.value = named.value) >= (1 - {_WRONG}) * count(*)
+        GROUP BY 1, 2, 3 HAVING count(nth) >= (1 - {_WRONG}) * count(*)
     """)
 
 
@@ -264,12 +319,13 @@ def _choose(opened: duckdb.DuckDBPyConnection) -> None:
     # used.
     opened.execute("""
         INSERT INTO keys
-        SELECT maker, (row_number() OVER (ORDER BY maker) - 1)::INTEGER, result
-        FROM named JOIN results USING (maker_template)
+        SELECT maker, (sum(rows) OVER (ORDER BY maker) - rows)::INTEGER, result, rows
+        FROM (SELECT maker, any_value(maker_template) AS maker_template, any_value(rows) AS rows FROM named GROUP BY 1)
+        JOIN results USING (maker_template)
     """)
     opened.execute("""
         CREATE TABLE uses AS
-        SELECT found.number, found.place, found.bound, found.value, arg_max(keys.slot, named.maker) AS slot
+        SELECT found.number, found.place, found.bound, found.value, arg_max(keys.slot + named.nth, named.maker) AS slot
         FROM found
         JOIN named ON named.value = found.value AND named.maker < found.number
         JOIN keys ON keys.maker = named.maker

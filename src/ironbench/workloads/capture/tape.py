@@ -78,6 +78,8 @@ class Tape:
     kinds: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
     """Kinds of transactions. Each kind has a name, and its statements with their numbers of calls."""
     keys: KeyUse
+    slots: int
+    """Number of slots for generated keys (see crates/ironbench-core/src/drive/capture/keys.rs)."""
     typical: tuple[ScriptCommand, ...]
     """The statements that took the most time. The parameters of these statements have the values of one execution."""
 
@@ -210,11 +212,13 @@ def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes
             kinds = _count_kinds(opened, changes.copies)
             typical = _typical(opened, kinds, captures.parameter)
             used = keys.infer(opened, captures.generates) if changes.new_keys else keys.ignore(opened)
-            sql = _statements(changes.copies, len(free), used.known, captures.pipelines)
+            ((slots,),) = file.asked(opened, "SELECT coalesce(sum(rows), 0)::BIGINT FROM keys")
+            sql = _statements(changes.copies, len(free), slots, captures.pipelines)
             clients = _core.write_tape(opened.sql(sql), place)
     except duckdb.Error as error:
         raise FailureError(path, str(error).splitlines()[0]) from error
-    return Tape(place, tuple(clients), kinds, replace(used, known=used.known * changes.copies), typical)
+    used = replace(used, known=used.known * changes.copies)
+    return Tape(place, tuple(clients), kinds, used, slots * changes.copies, typical)
 
 
 def _count_kinds(opened: duckdb.DuckDBPyConnection, copies: int) -> tuple[tuple[str, tuple[tuple[str, int], ...]], ...]:
@@ -338,10 +342,13 @@ def label(template: str) -> str:
     return f"{command} {table[1].strip(_QUOTES)}" if table else command
 
 
-def _statements(copies: int, clients: int, keys: int, pipelines: bool) -> str:
-    """Returns the query for the contents of the tape. `pipelines`: whether statements of an implicit transaction were
-    sent together. Each copy of a session has its own client and keys. The starts of
-    the copies are spread over the mean time between two transactions, so that the copies are not synchronised."""
+def _statements(copies: int, clients: int, slots: int, pipelines: bool) -> str:
+    """Returns the query for the contents of the tape. Each copy of a session has its own client and keys. The starts of
+    the copies are spread over the mean time between two transactions, so that the copies are not synchronised.
+
+    `slots`: number of slots for the keys of a copy. `pipelines`: whether statements of an implicit transaction were
+    sent together.
+    """
     return f"""
     SELECT
         (copy * {clients} + assigned.client)::INTEGER AS client,
@@ -361,11 +368,12 @@ def _statements(copies: int, clients: int, keys: int, pipelines: bool) -> str:
         chosen.text,
         parameters,
         parameter_types AS types,
-        (keys.slot + copy * {keys})::INTEGER AS key_slot,
+        (keys.slot + copy * {slots})::INTEGER AS key_slot,
         keys.result AS key_result,
+        keys.rows AS key_rows,
         replaced.places AS key_places,
         replaced.lengths AS key_lengths,
-        list_transform(replaced.slots, lambda slot: (slot + copy * {keys})::INTEGER) AS key_slots
+        list_transform(replaced.slots, lambda slot: (slot + copy * {slots})::INTEGER) AS key_slots
     FROM chosen
     CROSS JOIN (SELECT unnest(range({copies})) AS copy)
     CROSS JOIN (

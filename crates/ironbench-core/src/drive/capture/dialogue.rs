@@ -1,7 +1,7 @@
 //! What a replay needs of a server's protocol. [`super::replayer::Replayer`] decides what is sent when, and a dialogue
 //! encodes it and parses the replies.
 
-use super::keys::{KeyWriter, Keys};
+use super::keys::{KeyWriter, Keys, Returned};
 use super::tape::Statement;
 use crate::measure::Tally;
 use crate::wire::transport::Mailbox;
@@ -36,43 +36,43 @@ pub struct Replies<'p> {
     pub rows: u64,
     /// The first error.
     pub refusal: Option<Refusal>,
-    /// Slot and result column of the key that the awaited statement returns. The value is None if the statement returns
-    /// no key, or after its first row.
-    pub awaited_key: Option<(u32, u16)>,
+    /// The keys that the awaited statement has not returned yet.
+    pub awaited_keys: Option<Returned>,
     keys: &'p Keys,
 }
 
 impl<'p> Replies<'p> {
     pub fn new(keys: &'p Keys) -> Self {
-        Self { sent: Vec::new(), completed: 0, rows: 0, refusal: None, awaited_key: None, keys }
+        Self { sent: Vec::new(), completed: 0, rows: 0, refusal: None, awaited_keys: None, keys }
     }
 
     /// Prepares for the replies to what was sent.
     pub fn expect(&mut self) {
         self.completed = 0;
-        self.await_key();
+        self.await_keys();
     }
 
     /// Notes that the awaited statement has completed.
     pub fn complete(&mut self, rows: u64) {
         self.rows += rows;
         self.completed += 1;
-        self.await_key();
+        self.await_keys();
     }
 
     pub fn refuse(&mut self, refusal: impl FnOnce() -> Refusal) {
         self.refusal.get_or_insert_with(refusal);
     }
 
-    /// Stores the key that the awaited statement returned.
+    /// Stores the key of the next row that the awaited statement returned.
     pub fn store_key(&mut self, store: impl FnOnce(&Keys, u32)) {
-        if let Some((slot, _)) = self.awaited_key.take() {
+        if let Some(Returned { slot, column, rows }) = self.awaited_keys.take() {
             store(self.keys, slot);
+            self.awaited_keys = (rows > 1).then(|| Returned { slot: slot + 1, column, rows: rows - 1 });
         }
     }
 
-    fn await_key(&mut self) {
-        self.awaited_key = self.sent.get(self.completed).and_then(|statement| statement.keys()?.returned);
+    fn await_keys(&mut self) {
+        self.awaited_keys = self.sent.get(self.completed).and_then(|statement| statement.keys()?.returned);
     }
 }
 

@@ -24,9 +24,18 @@ const UUID_LENGTH: usize = 36;
 /// The keys of a statement on a tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementKeys<'a> {
-    /// Slot of the key that the statement returns, and the result column that contains the key.
-    pub returned: Option<(u32, u16)>,
+    pub returned: Option<Returned>,
     replaced: &'a [u8],
+}
+
+/// The keys that a statement returns, one for each row that it inserts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Returned {
+    /// Slot of the first row's key. The keys of the other rows have the next slots.
+    pub slot: u32,
+    /// Result column that contains the keys.
+    pub column: u16,
+    pub rows: u32,
 }
 
 /// A recorded key in a statement. The replay replaces it with the key that the server has generated in this replay.
@@ -42,10 +51,11 @@ pub struct Replaced {
 
 impl<'a> StatementKeys<'a> {
     /// Appends the keys of a statement to `out`.
-    pub fn write(out: &mut Vec<u8>, returned: Option<(u32, u16)>, replaced: impl Iterator<Item = Replaced>) {
-        let (slot, column) = returned.unwrap_or((NONE, 0));
+    pub fn write(out: &mut Vec<u8>, returned: Option<Returned>, replaced: impl Iterator<Item = Replaced>) {
+        let Returned { slot, column, rows } = returned.unwrap_or(Returned { slot: NONE, column: 0, rows: 0 });
         out.extend_from_slice(&slot.to_le_bytes());
         out.extend_from_slice(&column.to_le_bytes());
+        out.extend_from_slice(&rows.to_le_bytes());
         for one in replaced {
             for field in [one.position, one.length, one.slot] {
                 out.extend_from_slice(&field.to_le_bytes());
@@ -56,8 +66,10 @@ impl<'a> StatementKeys<'a> {
     pub fn read(mut bytes: &'a [u8]) -> Option<Self> {
         let slot = u32::from_le_bytes(take(&mut bytes)?);
         let column = u16::from_le_bytes(take(&mut bytes)?);
+        let rows = u32::from_le_bytes(take(&mut bytes)?);
         let is_whole = bytes.len().is_multiple_of(3 * size_of::<u32>());
-        is_whole.then_some(Self { returned: (slot != NONE).then_some((slot, column)), replaced: bytes })
+        let returned = (slot != NONE).then_some(Returned { slot, column, rows });
+        is_whole.then_some(Self { returned, replaced: bytes })
     }
 
     /// Returns the recorded keys to replace, in the order of their position in the statement.
@@ -85,7 +97,8 @@ impl<'a> StatementKeys<'a> {
             };
             fits && (one.slot as usize) < slots
         };
-        self.returned.is_none_or(|(slot, _)| (slot as usize) < slots) && self.replaced().all(|one| follows(&one))
+        let has_slots = |one: Returned| one.rows > 0 && one.slot as usize + one.rows as usize <= slots;
+        self.returned.is_none_or(has_slots) && self.replaced().all(|one| follows(&one))
     }
 }
 
@@ -294,22 +307,25 @@ mod tests {
             bytes
         };
         let fits = |bytes: &[u8], text: Option<&[u8]>| StatementKeys::read(bytes).unwrap().fits(2, text, 1);
-        assert!(fits(&of(Some((1, 3)), &[(7, 1, 0), (8, 2, 1)]), Some(b"select 1234")));
+        let returned = |slot, rows| Some(Returned { slot, column: 3, rows });
+        assert!(fits(&of(returned(1, 1), &[(7, 1, 0), (8, 2, 1)]), Some(b"select 1234")));
+        assert!(fits(&of(returned(0, 2), &[]), None) && !fits(&of(returned(1, 2), &[]), None));
         assert!(fits(&of(None, &[(1, 9, 0)]), None));
         for replaced in [[(7, 5, 0), (0, 0, 0)], [(7, 2, 0), (8, 1, 0)], [(0, 1, 2), (1, 1, 0)]] {
             assert!(!fits(&of(None, &replaced), Some(b"select 1234")));
         }
-        assert!(!fits(&of(Some((2, 0)), &[]), None) && !fits(&of(None, &[(0, 1, 0)]), None));
-        assert_eq!(StatementKeys::read(b"12345"), None);
+        assert!(!fits(&of(returned(2, 1), &[]), None) && !fits(&of(None, &[(0, 1, 0)]), None));
+        assert_eq!(StatementKeys::read(b"123456789"), None);
     }
 
     proptest! {
         #[test]
         fn the_keys_of_a_statement_are_read_as_written(
-            returned in proptest::option::of((0..NONE, any::<u16>())), fields in any::<Vec<(u32, u32, u32)>>()
+            returned in proptest::option::of((0..NONE, any::<u16>(), any::<u32>())), fields in any::<Vec<(u32, u32, u32)>>()
         ) {
             let replaced: Vec<Replaced> =
                 fields.iter().map(|&(position, length, slot)| Replaced { position, length, slot }).collect();
+            let returned = returned.map(|(slot, column, rows)| Returned { slot, column, rows });
             let mut bytes = Vec::new();
             StatementKeys::write(&mut bytes, returned, replaced.iter().copied());
             let read = StatementKeys::read(&bytes).unwrap();

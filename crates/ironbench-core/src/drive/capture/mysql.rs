@@ -219,7 +219,12 @@ impl MysqlDialogue<'_> {
         tally.commits += self.commits.done(done);
         replies.rows += done.affected + std::mem::take(&mut self.framer.skipped);
         if done.generated > 0 {
-            replies.store_key(|keys, slot| keys.set_number(slot, done.generated));
+            // The server returns the key of the first row. The rows of an INSERT have consecutive keys.
+            let mut key = done.generated;
+            while replies.awaited_keys.is_some() {
+                replies.store_key(|keys, slot| keys.set_number(slot, key));
+                key = key.wrapping_add(1);
+            }
         }
         if done.has_more() {
             self.next = Next::Answer;
@@ -331,7 +336,7 @@ fn starts_with_rollback(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::capture::keys::{Keys, Replaced, StatementKeys};
+    use crate::drive::capture::keys::{Keys, Replaced, Returned, StatementKeys};
     use crate::wire::mysql::protocol::status::{AUTOCOMMIT, IN_TRANSACTION};
 
     const SELECT: Statement = Statement {
@@ -426,18 +431,18 @@ mod tests {
 
     #[test]
     fn a_generated_key_is_sent_in_place_of_the_recorded_one() {
-        let keys = Keys::new(1).unwrap();
+        let keys = Keys::new(3).unwrap();
         let mut session = Session::new(&keys);
         let bytes = |returned, replaced: &[Replaced]| {
             let mut bytes = Vec::new();
             StatementKeys::write(&mut bytes, returned, replaced.iter().copied());
             bytes
         };
-        let returns = bytes(Some((0, 0)), &[]);
-        let uses = bytes(None, &[Replaced { position: 1, length: 1, slot: 0 }]);
+        let returns = bytes(Some(Returned { slot: 0, column: 0, rows: 3 }), &[]);
+        let uses = bytes(None, &[Replaced { position: 1, length: 1, slot: 2 }]);
         let plain = Statement { flags: flag::KEYS, parameters: 0, types: b"", values: b"", ..SELECT };
-        session.send(Statement { text: b"insert into t values (1)", keys: &returns, ..plain });
-        assert_eq!(session.receive(&[&done(1, 77, AUTOCOMMIT)]), Ok(Progress::Answered));
+        session.send(Statement { text: b"insert into t values (1), (2), (3)", keys: &returns, ..plain });
+        assert_eq!(session.receive(&[&done(3, 75, AUTOCOMMIT)]), Ok(Progress::Answered));
         session.send(Statement { flags: flag::EXTENDED | flag::KEYS, keys: &uses, ..SELECT });
         session.receive(&[&[0, 9, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0], COLUMN, COLUMN]).unwrap();
         assert!(session.sent()[0].ends_with(&77i64.to_le_bytes()));

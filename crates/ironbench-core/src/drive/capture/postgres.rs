@@ -50,8 +50,8 @@ impl PostgresDialogue<'_> {
 
 /// Stores the key that a row of the awaited statement contains.
 fn take_key(row: &[u8], replies: &mut Replies) -> Result<(), Malformed> {
-    let Some((_, column)) = replies.awaited_key else { return Ok(()) };
-    let key = data_row(row)?.nth(usize::from(column)).transpose()?.flatten();
+    let Some(awaited) = replies.awaited_keys else { return Ok(()) };
+    let key = data_row(row)?.nth(usize::from(awaited.column)).transpose()?.flatten();
     replies.store_key(|keys, slot| {
         if let Some(key) = key {
             keys.set(slot, key);
@@ -120,7 +120,7 @@ impl<'p> Dialogue<'p> for PostgresDialogue<'p> {
         }
         let (mut input, mut progress) = (received, Progress::More);
         loop {
-            let rows = if replies.awaited_key.is_some() { Rows::Keep } else { Rows::Skip };
+            let rows = if replies.awaited_keys.is_some() { Rows::Keep } else { Rows::Skip };
             let Some(message) = self.framer.next(&mut input, rows)? else { break };
             match message.tag {
                 tag::DATA_ROW => take_key(message.body, replies)?,

@@ -219,16 +219,16 @@ fn a_tape_that_does_not_fit_its_plan_is_refused() {
 
 #[test]
 fn a_generated_key_takes_the_place_of_the_recorded_one() {
-    let (capture, figures) = (Capture { keys: 2, ..capture(Mode::Fast) }, Figures::default());
+    let (capture, figures) = (Capture { keys: 3, ..capture(Mode::Fast) }, Figures::default());
     let keys = |returned, replaced: &[keys::Replaced]| {
         let mut bytes = Vec::new();
         StatementKeys::write(&mut bytes, returned, replaced.iter().copied());
         bytes
     };
-    let returns = keys(Some((1, 1)), &[]);
+    let returns = keys(Some(keys::Returned { slot: 1, column: 1, rows: 2 }), &[]);
     let missing = keys(None, &[keys::Replaced { position: 12, length: 2, slot: 0 }]);
     let literal = keys(None, &[keys::Replaced { position: 12, length: 2, slot: 1 }]);
-    let parameter = keys(None, &[keys::Replaced { position: 2, length: 2, slot: 1 }]);
+    let parameter = keys(None, &[keys::Replaced { position: 2, length: 2, slot: 2 }]);
     let statement = |flags, text, values, keys| Statement {
         flags: flags | flag::KEYS,
         at_ns: 0,
@@ -257,17 +257,17 @@ fn a_generated_key_takes_the_place_of_the_recorded_one() {
     let contains = |client: &Client, bytes: &[u8]| client.mailbox.outbox.windows(bytes.len()).any(|part| part == bytes);
     let row = |id: &[u8]| message(b'D', &[b"\0\x02\0\0\0\x011\0\0\0\x04", id].concat());
     assert_eq!(client.begin(), Step::Send);
-    // A row arrives in two pieces. A second row follows, which is skipped.
+    // A row arrives in two pieces. A third row follows, which is skipped.
     let first = row(b"1007");
     client.mailbox.inbox.append(&first[..9]);
     assert_eq!(client.replayer.reply(&mut client.mailbox, &mut client.tally), Step::Receive);
     client.mailbox.inbox.append(&first[9..]);
-    assert_eq!(client.reply(&[row(b"1008"), complete("INSERT 0 2"), inside()]), Step::Send);
+    assert_eq!(client.reply(&[row(b"1008"), row(b"1009"), complete("INSERT 0 3"), inside()]), Step::Send);
     assert!(contains(&client, b"delete from 41;"), "its key was never returned");
     assert_eq!(client.reply(&[complete("DELETE 0"), inside()]), Step::Send);
     assert!(contains(&client, b"delete from 1007;"));
     assert_eq!(client.reply(&[complete("DELETE 1"), inside()]), Step::Send);
-    assert!(contains(&client, b"\0\x02\xff\xff\xff\xff\0\0\0\x041007"));
+    assert!(contains(&client, b"\0\x02\xff\xff\xff\xff\0\0\0\x041008"));
     assert_eq!(client.reply(&[complete("DELETE 1"), message(b'Z', b"I")]), WELL);
     drop(client);
     assert_eq!((figures.keys.load(Relaxed), figures.keys_missing.load(Relaxed)), (2, 1));
