@@ -205,15 +205,16 @@ class Progress:
         elapsed_s: float,
         transactions: int,
         errors: int,
-        seconds: Sequence[tuple[float, int, int, float, float]],
+        seconds: Sequence[tuple[float, int, int, float, float, int]],
     ) -> None:
         """Stores the progress of a drive that runs in another process. `seconds`: the one-second intervals that were
         completed since the last call."""
-    def seconds(self, after: int) -> list[tuple[float, int, int, float, float]]:
+    def seconds(self, after: int) -> list[tuple[float, int, int, float, float, int]]:
         """Returns the one-second intervals of the window that are complete, from number `after` on.
 
-        Each consists of its width in seconds, the numbers of successful and failed transactions, and the mean and
-        standard deviation of the response time (NaN if there is none).
+        Each consists of its width in seconds, the numbers of successful and failed transactions, the mean and standard
+        deviation of the response time (NaN if there is none), and the number of committed transactions of the first
+        script. Transactions that were rolled back on purpose are not committed.
         """
     phase: str
     """Phase of the drive: `connect`, `ready` (a part of a divided load that waits for the other parts), `warmup`,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ironbench import workloads
 from ironbench.trial.drive.run import ProgressLines
 
@@ -13,8 +15,8 @@ class Passed:
 
     phase = "run"
 
-    def seconds(self, after: int) -> list[tuple[float, int, int, float, float]]:
-        return [(1.0, 100, 1, 0.002, 0.001)] * (4 - after)
+    def seconds(self, after: int) -> list[tuple[float, int, int, float, float, int]]:
+        return [(1.0, 100, 1, 0.002, 0.001, committed) for committed in (40, 44, 43, 41)][after:]
 
 
 def lines(workload: str, **given: str) -> list[str]:
@@ -25,9 +27,12 @@ def lines(workload: str, **given: str) -> list[str]:
     return said
 
 
-def test_the_queries_of_sysbench_end_the_line() -> None:
-    assert [line.split(", ")[-1] for line in lines("sysbench")] == ["2000 qps", "2000 qps"]
-    assert lines("sysbench", test="oltp_point_select")[0].endswith(", 100 qps")
+@pytest.mark.parametrize(
+    ("workload", "rates"),
+    [("tpcc", ["2520 NOPM", "2520 NOPM"]), ("sysbench", ["2000 qps", "2000 qps"])],
+)
+def test_the_rate_of_the_workload_ends_the_line(workload: str, rates: list[str]) -> None:
+    assert [line.split(", ")[-1] for line in lines(workload)] == rates
 
 
 def test_the_other_fields_are_those_of_pgbench() -> None:

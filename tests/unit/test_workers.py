@@ -200,8 +200,8 @@ def test_a_lost_worker_voids_the_trial_and_keeps_what_the_others_did() -> None:
 
 
 def test_seconds_of_workers_pool_their_variance() -> None:
-    assert merge.second([(1.0, 2, 0, 1.0, 0.0), (1.0, 2, 1, 3.0, 0.0)]) == (1.0, 4, 1, 2.0, 1.0)
-    nothing = merge.second([(1.0, 0, 0, math.nan, math.nan)])
+    assert merge.second([(1.0, 2, 0, 1.0, 0.0, 2), (1.0, 2, 1, 3.0, 0.0, 1)]) == (1.0, 4, 1, 2.0, 1.0, 3)
+    nothing = merge.second([(1.0, 0, 0, math.nan, math.nan, 0)])
     assert nothing[:3] == (1.0, 0, 0) and math.isnan(nothing[3])
 
 

@@ -50,8 +50,9 @@ struct RemoteState {
 }
 
 /// A second of the window that is complete. This tuple contains a width, the numbers of successful and failed
-/// transactions, and the mean and standard deviation of the response time.
-type SecondRow = (f64, u64, u64, f64, f64);
+/// transactions, the mean and standard deviation of the response time, and the number of committed transactions of the
+/// first script.
+type SecondRow = (f64, u64, u64, f64, f64, u64);
 
 impl Progress {
     pub fn control(&self) -> Arc<Control> {
@@ -142,7 +143,7 @@ impl Progress {
         if let Some(remote) = &*self.remote() {
             return remote.seconds.get(after..).unwrap_or_default().to_vec();
         }
-        let passed = |s: Second| (s.width_s, s.transactions, s.failed, s.mean_s, s.stdev_s);
+        let passed = |s: Second| (s.width_s, s.transactions, s.failed, s.mean_s, s.stdev_s, s.first_committed);
         self.control.seconds(after).into_iter().map(passed).collect()
     }
 

@@ -128,7 +128,7 @@ def _of_trials(experiments: Sequence[Experiment]) -> Iterator[MetricFamily]:
         transactions.add(state.transactions, **name)
         failed.add(state.failed, **name)
         if state.seconds:
-            width_s, finished, _, mean_s, stddev_s = state.seconds[-1]
+            width_s, finished, _, mean_s, stddev_s, _ = state.seconds[-1]
             rate.add(finished / width_s if width_s > 0 else None, **name)
             mean.add(mean_s, **name)
             stddev.add(stddev_s, **name)

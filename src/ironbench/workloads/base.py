@@ -173,6 +173,12 @@ class ProgressRate:
     unit: str
     factor: float
     """The rate is the number of transactions per second times this factor."""
+    first_script: bool = False
+    """Whether only committed transactions of the first script are counted."""
+
+    def of(self, transactions: int, first_committed: int, seconds: float) -> float:
+        """Returns the rate of a period. `first_committed`: number of committed transactions of the first script."""
+        return self.factor * (first_committed if self.first_script else transactions) / seconds
 
 
 class Workload(ABC):

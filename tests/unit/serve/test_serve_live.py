@@ -39,8 +39,8 @@ class Progress:
 
     phase, elapsed_s, transactions, errors = "run", 2.5, 900, 3
 
-    def seconds(self, after: int) -> list[tuple[float, int, int, float, float]]:
-        return [(1.0, 400, 1, 0.002, 0.001), (1.0, 0, 2, float("nan"), float("nan"))][after:]
+    def seconds(self, after: int) -> list[tuple[float, int, int, float, float, int]]:
+        return [(1.0, 400, 1, 0.002, 0.001, 170), (1.0, 0, 2, float("nan"), float("nan"), 0)][after:]
 
 
 def test_a_trial_is_seen_while_it_runs_and_nothing_is_left_of_it(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_trial_is_seen_while_it_runs_and_nothing_is_left_of_it(tmp_path: Path)
     live.update(Progress())  # type: ignore[arg-type]
     state = read(file)
     assert state is not None and state.phase == "run" and state.failed == 3
-    assert state.seconds == ((1.0, 400, 1, 0.002, 0.001), (1.0, 0, 2, None, None))
+    assert state.seconds == ((1.0, 400, 1, 0.002, 0.001, 170), (1.0, 0, 2, None, None, 0))
     live.close()
     assert list(tmp_path.iterdir()) == []
 

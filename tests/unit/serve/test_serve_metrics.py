@@ -37,7 +37,7 @@ from ironbench.records.labs import LabDirectory
 class Progress:
     phase, elapsed_s, transactions, errors = "run", 2.5, 900, 3
     def seconds(self, after):
-        return [(1.0, 400, 1, 0.002, 0.001), (0.5, 210, 2, 0.003, 0.0015)][after:]
+        return [(1.0, 400, 1, 0.002, 0.001, 0), (0.5, 210, 2, 0.003, 0.0015, 0)][after:]
 
 directory = LabDirectory(Path(sys.argv[1]))
 with directory.locked():
@@ -162,7 +162,7 @@ def test_a_lab_in_another_directory_has_only_its_trial(tmp_path: Path, monkeypat
     monkeypatch.setattr(running_labs, "_folder", lambda: tmp_path / "running")
     own = processes.own()
     state = LiveTrial(
-        own.pid, time.time(), "", "a", 0, "lab", 1, "run", 1.0, 30.0, 4, seconds=((1.0, 5, 0, None, None),)
+        own.pid, time.time(), "", "a", 0, "lab", 1, "run", 1.0, 30.0, 4, seconds=((1.0, 5, 0, None, None, 0),)
     )
     one = Experiment("", "", own, state, None, "demo")
     found = read(metrics.document(Results(tmp_path), [one]))

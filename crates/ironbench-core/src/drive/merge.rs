@@ -49,13 +49,14 @@ fn merged_seconds(kept: &[Vec<MergeableSecond>]) -> Result<Vec<Second>> {
     let longest = kept.iter().map(Vec::len).max().unwrap_or(0);
     let second = |number: usize| {
         let mut response = Histogram::new();
-        let (mut failed, mut width_ns) = (0, 0);
+        let (mut failed, mut first_committed, mut width_ns) = (0, 0, 0);
         for passed in kept.iter().filter_map(|seconds| seconds.get(number)) {
             response.add_pairs(&passed.pairs)?;
             failed += passed.failed;
+            first_committed += passed.first_committed;
             width_ns = width_ns.max(passed.width_ns);
         }
-        Ok(Second::new(&response, failed, width_ns))
+        Ok(Second::new(&response, failed, first_committed, width_ns))
     };
     // Each thread merges a range of the seconds. A thousand drives of half a minute have thirty
     // thousand histograms.
@@ -223,10 +224,13 @@ mod tests {
         let times: Vec<f64> = (0..seconds.len()).map(|number| number as f64).collect();
         let columns =
             || BTreeMap::from([("t_s".to_owned(), times.clone()), ("transactions".to_owned(), counts.clone())]);
-        let rows: Vec<_> = seconds.iter().map(|values| Second::new(&of(values), 1, 7)).collect();
+        let rows: Vec<_> = seconds.iter().map(|values| Second::new(&of(values), 1, 0, 7)).collect();
         let mut by_second = columns();
         response_columns(&mut by_second, &rows);
-        let kept = |values: &Vec<u64>| MergeableSecond { pairs: of(values).to_pairs(), failed: 1, width_ns: 7 };
+        let kept = |values: &Vec<u64>| {
+            let pairs = of(values).to_pairs();
+            MergeableSecond { pairs, failed: 1, first_committed: 0, width_ns: 7 }
+        };
         Outcome {
             summary: Summary {
                 transactions: all.count(),

@@ -195,8 +195,9 @@ struct EncodedOutcome {
     mergeable: Option<Mergeable>,
 }
 
-/// Header of a second: number of bytes of its response times, number of failed transactions, and width in ns.
-type SecondHeader = (usize, u64, u64);
+/// Header of a second: number of bytes of its response times, number of failed transactions, number of committed
+/// transactions of the first kind, and width in ns.
+type SecondHeader = (usize, u64, u64, u64);
 
 #[derive(Serialize, Deserialize)]
 struct Header {
@@ -214,7 +215,8 @@ impl EncodedOutcome {
         let rows = |columns: &Columns| columns.iter().map(|(name, values)| (name.clone(), values.len())).collect();
         let sizes = |list: &Vec<(f64, Vec<u8>)>| list.iter().map(|(t_s, bytes)| (*t_s, bytes.len())).collect();
         let lateness = self.mergeable.as_ref().map(|kept| kept.lateness.to_pairs()).unwrap_or_default();
-        let by_second = |second: &MergeableSecond| (second.pairs.len(), second.failed, second.width_ns);
+        let by_second =
+            |second: &MergeableSecond| (second.pairs.len(), second.failed, second.first_committed, second.width_ns);
         let mergeable = |kept: &Mergeable| (lateness.len(), kept.seconds.iter().map(by_second).collect());
         let head = Header {
             summary: self.summary.clone(),
@@ -269,7 +271,9 @@ impl EncodedOutcome {
         let mergeable = head.mergeable.map(|(bytes, seconds)| -> Result<Mergeable> {
             let mut lateness = Histogram::new();
             lateness.add_pairs(take(bytes)?)?;
-            let second = |(n, failed, width_ns)| Ok(MergeableSecond { pairs: take(n)?.to_vec(), failed, width_ns });
+            let second = |(n, failed, first_committed, width_ns)| {
+                Ok(MergeableSecond { pairs: take(n)?.to_vec(), failed, first_committed, width_ns })
+            };
             Ok(Mergeable { lateness, seconds: seconds.into_iter().map(second).collect::<Result<_>>()? })
         });
         let mergeable = mergeable.transpose()?;

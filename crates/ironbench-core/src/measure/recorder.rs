@@ -79,6 +79,8 @@ pub struct Recorder<'a> {
     edges: WindowEdges,
     second: Buckets,
     second_failed: u64,
+    /// Committed transactions of the first kind when the last second ended, as in `first_committed`.
+    first_counted: u64,
     lateness: Buckets,
     lag: Buckets,
     rounds: LoopRounds,
@@ -158,6 +160,7 @@ impl<'a> Recorder<'a> {
             rounds: LoopRounds::default(),
             second: Buckets::default(),
             second_failed: 0,
+            first_counted: 0,
             lateness: Buckets::default(),
             lag: Buckets::default(),
             answers: Vec::new(),
@@ -356,6 +359,7 @@ impl<'a> Recorder<'a> {
     fn open(&mut self) {
         self.phase = Phase::Open;
         self.publish_counts();
+        self.first_counted = self.first_committed();
         self.at_start = self.tally.clone();
         self.tally.start_reply_times();
         self.cpu_at_start = CpuTime::of_thread();
@@ -409,11 +413,20 @@ impl<'a> Recorder<'a> {
         self.sent = second + 1;
         let response = self.second.take();
         let failed = std::mem::take(&mut self.second_failed);
+        let committed = self.first_committed();
+        let counted = std::mem::replace(&mut self.first_counted, committed);
+        let first_committed = if self.turns.took_place { 0 } else { committed - counted };
         let width_ns = SECOND.min(self.window.end - self.window.start - second as u64 * SECOND);
-        self.turns.pending.push(Slice { thread: self.thread, second, response, failed, width_ns });
+        self.turns.pending.push(Slice { thread: self.thread, second, response, failed, first_committed, width_ns });
         if self.turns.rest == NEVER {
             self.send_seconds();
         }
+    }
+
+    /// Returns the number of transactions of the first kind that succeeded and were not rolled back on purpose, since
+    /// the clients connected.
+    fn first_committed(&self) -> u64 {
+        self.tally.kinds.first().map_or(0, |counts| counts.transactions - counts.rolled_back)
     }
 
     fn send_seconds(&mut self) {

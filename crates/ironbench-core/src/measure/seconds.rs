@@ -37,6 +37,9 @@ pub struct Slice {
     pub response: Histogram,
     /// Failed transactions.
     pub failed: u64,
+    /// Transactions of the first kind that succeeded and were not rolled back on purpose. 0 in turns, because the tally
+    /// also counts transactions that end between two slices.
+    pub first_committed: u64,
     pub width_ns: u64,
 }
 
@@ -48,6 +51,8 @@ pub struct Second {
     pub transactions: u64,
     /// Failed transactions.
     pub failed: u64,
+    /// See [`Slice::first_committed`].
+    pub first_committed: u64,
     pub mean_s: f64,
     pub p50_s: f64,
     pub p90_s: f64,
@@ -59,14 +64,15 @@ pub struct Second {
 
 impl Second {
     fn of(passed: &PartialSecond) -> Self {
-        Self::new(&passed.response, passed.failed, passed.width_ns)
+        Self::new(&passed.response, passed.failed, passed.first_committed, passed.width_ns)
     }
 
-    pub fn new(response: &Histogram, failed: u64, width_ns: u64) -> Self {
+    pub fn new(response: &Histogram, failed: u64, first_committed: u64, width_ns: u64) -> Self {
         Self {
             width_s: to_seconds(width_ns),
             transactions: response.count(),
             failed,
+            first_committed,
             mean_s: response.mean_s(),
             p50_s: response.quantile_s(0.50),
             p90_s: response.quantile_s(0.90),
@@ -84,6 +90,8 @@ pub struct MergeableSecond {
     /// Response times, encoded by [`Histogram::to_pairs`].
     pub pairs: Vec<u8>,
     pub failed: u64,
+    /// See [`Slice::first_committed`].
+    pub first_committed: u64,
     pub width_ns: u64,
 }
 
@@ -92,6 +100,7 @@ pub struct MergeableSecond {
 struct PartialSecond {
     response: Histogram,
     failed: u64,
+    first_committed: u64,
     width_ns: u64,
 }
 
@@ -119,6 +128,7 @@ impl Seconds {
         let passed = self.waiting.entry(slice.second).or_default();
         passed.response.merge(&slice.response);
         passed.failed += slice.failed;
+        passed.first_committed += slice.first_committed;
         passed.width_ns = passed.width_ns.max(slice.width_ns);
         let complete = self.seconds_sent.iter().copied().min().unwrap_or(0);
         self.finish_before(complete);
@@ -136,8 +146,9 @@ impl Seconds {
             let passed = self.waiting.remove(&self.rows.len()).unwrap_or_default();
             self.rows.push(Second::of(&passed));
             if self.to_merge {
-                let pairs = passed.response.to_pairs();
-                self.mergeable.push(MergeableSecond { pairs, failed: passed.failed, width_ns: passed.width_ns });
+                let PartialSecond { response, failed, first_committed, width_ns } = passed;
+                let pairs = response.to_pairs();
+                self.mergeable.push(MergeableSecond { pairs, failed, first_committed, width_ns });
             }
         }
     }
@@ -162,7 +173,7 @@ mod tests {
     fn slice(thread: usize, second: usize, values: &[u64]) -> Slice {
         let mut response = Histogram::new();
         values.iter().for_each(|&v| response.record(v));
-        Slice { thread, second, response, failed: 1, width_ns: 1_000_000_000 }
+        Slice { thread, second, response, failed: 1, first_committed: 3, width_ns: 1_000_000_000 }
     }
 
     #[test]
@@ -174,6 +185,7 @@ mod tests {
         seconds.add(slice(1, 0, &[3_000]));
         assert_eq!((seconds.rows.len(), seconds.waiting.len()), (1, 1));
         assert_eq!((seconds.rows[0].transactions, seconds.rows[0].failed, seconds.rows[0].width_s), (2, 2, 1.0));
+        assert_eq!(seconds.rows[0].first_committed, 6);
         let (rows, _) = seconds.finish();
         assert_eq!(rows.len(), 2);
         assert!((rows[0].mean_s - 2e-6).abs() < 1e-8);

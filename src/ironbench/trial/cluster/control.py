@@ -238,7 +238,7 @@ class _States:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._seconds: list[list[tuple[float, int, int, float, float]]] = []
+        self._seconds: list[list[tuple[float, int, int, float, float, int]]] = []
         self._shown = 0
 
     def show(self, states: Sequence[Sequence[Any]]) -> None:

@@ -17,9 +17,10 @@ from ironbench.trial.observe.cpu import parse_stat
 from ironbench.units import span
 from ironbench.words import counted
 
-Second = tuple[float, int, int, float, float]
+Second = tuple[float, int, int, float, float, int]
 """One second of a trial. The values are: its length in seconds, because the last one may be shorter; the number of
-transactions; the number of failed transactions; and the mean and the standard deviation of the response time."""
+transactions; the number of failed transactions; the mean and the standard deviation of the response time; and the
+number of committed transactions of the first script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ def second(each: Sequence[Second]) -> Second:
     mean = sum(one[1] * one[3] for one in some) / done if done else math.nan
     squares = sum(one[1] * (one[4] ** 2 + (one[3] - mean) ** 2) for one in some)
     stdev = math.sqrt(squares / done) if done else math.nan
-    return max(one[0] for one in each), done, sum(one[2] for one in each), mean, stdev
+    failed, committed = sum(one[2] for one in each), sum(one[5] for one in each)
+    return max(one[0] for one in each), done, failed, mean, stdev, committed
 
 
 def _worker(result: WorkerResult, summary: Mapping[str, Any], response: Any, start_s: float) -> WorkerPart:

@@ -89,7 +89,7 @@ class Worker:
         if self._progress is not None:
             self._progress.stop()
 
-    def state(self) -> tuple[str, float, int, int, list[tuple[float, int, int, float, float]]]:
+    def state(self) -> tuple[str, float, int, int, list[tuple[float, int, int, float, float, int]]]:
         """Returns the progress of the trial. The list of seconds contains only seconds that were not returned before.
         The phase is `refused` if the trial could not start, and `aborted` if an error ended it."""
         progress = self._progress

@@ -53,9 +53,9 @@ class LiveTrial(msgspec.Struct, frozen=True):
     clients: int
     transactions: int = 0
     failed: int = 0
-    seconds: tuple[tuple[float, int, int, float | None, float | None], ...] = ()
+    seconds: tuple[tuple[float, int, int, float | None, float | None, int], ...] = ()
     """Latest seconds of the window. For each: its length in seconds, transactions, failed transactions, mean and
-    standard deviation of the response time."""
+    standard deviation of the response time, committed transactions of the first script."""
     first: int = 0
     """Number of the first second in `seconds`."""
 
@@ -73,7 +73,7 @@ class LiveFile:
         self._title = ""
         self._file = -1
         self._written_s = 0.0
-        self._seconds: list[tuple[float, int, int, float, float]] = []
+        self._seconds: list[tuple[float, int, int, float, float, int]] = []
 
     def begin(self, trial: Trial, title: str) -> None:
         """Shows that a trial is being prepared."""

@@ -133,7 +133,7 @@ class ProgressLines:
         self._rate = rate
         self._seen = 0
         """Number of seconds of the window that have been printed or buffered."""
-        self._passed: list[tuple[float, int, int, float, float]] = []
+        self._passed: list[tuple[float, int, int, float, float, int]] = []
         self._lines_to_come = 0
         """Number of lines for the warm-up that have not been printed yet. The last line is for the time 0 s."""
         self._begun: tuple[float, int] | None = None
@@ -169,7 +169,7 @@ class ProgressLines:
             self._say(f"progress: {0 - to_come * self._every_s:.1f} s, warm-up, {done / took_s:.1f} tps")
         self._begun, self._lines_to_come = self._warmed, to_come
 
-    def _line(self, at_s: int, passed: Sequence[tuple[float, int, int, float, float]]) -> None:
+    def _line(self, at_s: int, passed: Sequence[tuple[float, int, int, float, float, int]]) -> None:
         done = sum(second[1] for second in passed)
         failed = sum(second[2] for second in passed)
         some = [second for second in passed if second[1]]
@@ -181,7 +181,8 @@ class ProgressLines:
         latency = f"lat {mean * 1e3:.3f} ms stddev {stdev * 1e3:.3f}" if done else "lat - ms stddev -"
         line = f"progress: {at_s:.1f} s, {done / self._every_s:.1f} tps, {latency}, {failed} failed"
         if self._rate is not None:
-            line += f", {self._rate.factor * done / self._every_s:.0f} {self._rate.unit}"
+            committed = sum(second[5] for second in passed)
+            line += f", {self._rate.of(done, committed, self._every_s):.0f} {self._rate.unit}"
         self._say(line)
 
 

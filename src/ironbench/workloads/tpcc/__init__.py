@@ -13,7 +13,7 @@ from ironbench.model.record import Check
 from ironbench.model.session import Session
 from ironbench.model.system import Choice, Load, System
 from ironbench.workloads import sql_files
-from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
+from ironbench.workloads.base import Dataset, Option, ProgressRate, ScriptSource, Workload
 from ironbench.workloads.tpcc import checks, figures, tables, transactions
 
 TERMINALS = 10
@@ -104,6 +104,9 @@ class Tpcc(Workload):
 
     def variables(self, options: Mapping[str, str]) -> dict[str, str]:
         return dict.fromkeys(transactions.VARIABLES, "0")
+
+    def progress_rate(self, engine: str, options: Mapping[str, str]) -> ProgressRate | None:
+        return ProgressRate("NOPM", 60.0, first_script=True)
 
     def jobs(self, session: Session, options: Mapping[str, str], load: Load) -> Mapping[str, Any] | None:
         return {

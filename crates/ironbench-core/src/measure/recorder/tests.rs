@@ -36,6 +36,7 @@ proptest! {
         let inside = ends.iter().filter(|&&e| e >= window.start && e < window.end).count() as u64;
         let (recording, slices) = run(window, &ends, None);
         prop_assert_eq!(recording.measured.total().transactions, inside);
+        prop_assert_eq!(slices.iter().map(|slice| slice.first_committed).sum::<u64>(), inside);
         prop_assert_eq!(recording.total.total().transactions, ends.len() as u64);
         prop_assert_eq!(recording.timeline.iter().map(|b| u64::from(b.transactions)).sum::<u64>(), inside);
         prop_assert_eq!(recording.service[0].count(), inside);
