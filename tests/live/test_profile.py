@@ -71,7 +71,7 @@ def test_samples_of_a_servers_processes_add_up_to_its_cpu_time(user: User) -> No
 
 @needs_waits
 def test_waits_of_a_server_have_the_stack_at_which_it_waits(user: User) -> None:
-    _, stacks = profiled(user, "select-only", "--duration", "1s", "--think-time", "5ms", "--profile", "wait")
+    _, stacks = profiled(user, "select-only", "--duration", "3s", "--think-time", "5ms", "--profile", "wait")
     waits = [one for one in stacks if one.role == ENGINE and one.reason == BLOCKED]
     assert {one.kind for one in stacks} == {WAIT}
     assert any(frame.endswith(f"epoll_wait{KERNEL_MARK}") for one in waits for frame in one.frames)
