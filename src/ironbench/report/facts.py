@@ -18,7 +18,7 @@ _WORDS = {
 """Maps recorded values to the words that reports show today. Records still contain the original words, so that old and
 new records are equal in comparisons."""
 CHANGED = "changed."
-"""Start of the name of a fact that tells where a setting got its value, such as in a configuration file."""
+"""Prefix of facts that name the source of a setting's value, such as a configuration file."""
 _KINDS = ("system", "load", "tag", "machine", "client", "engine", "software")
 
 

@@ -46,9 +46,9 @@ def _results(output: Output, lines: Iterable[str]) -> list[Result]:
             if row["t_s"] > (now.rows[-1]["t_s"] if now.rows else 0.0):
                 now.rows.append(row)
             if len(now.rows) == 2:
-                results.append(now)
                 if len(results) == MOST_RESULTS:
                     break
+                results.append(now)
     return results
 
 

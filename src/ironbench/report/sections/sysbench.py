@@ -14,8 +14,8 @@ _QUERIES = "queries_per_s"
 _COUNTS = ("read_queries", "write_queries", "other_queries", "queries")
 _LEAD = (
     "These are the results that sysbench prints. As in sysbench, an event is one execution of the test. Queries "
-    "include BEGIN and COMMIT. sysbench counts restarted events as ignored errors, and "
-    "counts statements that changed no row as other queries."
+    "include BEGIN and COMMIT. sysbench counts restarted events as ignored errors. Unlike "
+    "sysbench, ironbench counts a statement that changes no row as a write query."
 )
 _FACTS = {
     "read queries per trial": "read_queries",

@@ -96,18 +96,18 @@ def callers(one: FrameChange) -> str:
 
 
 def no_change(one: ProfileComparison) -> str:
-    """Example: `From index=on to index=off: no function differs significantly after the correction for 239 compared
-    times. The largest difference in the table is 12 µs more in index_getnext (engine, on CPU; 95% CI 1 to 23 µs). Its
-    interval excludes 0, but so does one in 20 intervals by chance.` If every interval contains 0, the example ends
-    after the first sentence."""
-    times = counted(one.compared, "compared time")
-    none = f"{sides(one)}: no function differs significantly after the correction for {times}."
+    """Example: `From index=on to index=off: no function differs significantly (239 times compared, with a
+    correction for multiple comparisons). Apart from waits for a CPU, the largest difference is 12 µs more in
+    index_getnext (engine, on CPU; 95% CI 1 to 23 µs). Its interval excludes 0, but so does one in 20 intervals by
+    chance.` If every interval contains 0, the example ends after the first sentence."""
+    compared = f"{counted(one.compared, 'time')} compared, with a correction for multiple comparisons"
+    none = f"{sides(one)}: no function differs significantly ({compared})."
     if (largest := one.largest_clear) is None:
         return none
     where = f"{largest.name} ({_where(largest)}; {_interval(largest)})"
     return (
-        f"{none} The largest difference in the table is {_size(largest)} in {where}. Its interval excludes 0, but so "
-        "does one in 20 intervals by chance."
+        f"{none} Apart from waits for a CPU, the largest difference is {_size(largest)} in {where}. Its interval "
+        "excludes 0, but so does one in 20 intervals by chance."
     )
 
 

@@ -55,11 +55,13 @@ def fill(
     known = marker.read()
     if known is None and tables_there and (sharing := _sharing(session, dataset, marker)):
         if not own_server:
-            refuse_shared(session, tables_there[0], [other.key for other, _ in sharing.values()])
+            shared = next(table for table in tables_there if any(table in tables for _, tables in sharing.values()))
+            refuse_shared(session, shared, [other.key for other, _ in sharing.values()])
         for name, (other, tables) in sharing.items():
             printer.say(f"data: {other.key} is dropped, because {dataset.key} has tables with the same names")
-            Marker(session, name).forget()
             rows.drop(session, present(session, tables))
+            # Last: without the marker, tables that remain after a kill would seem to belong to the user.
+            Marker(session, name).forget()
         tables_there = present(session, dataset.tables)
     if known is None and tables_there:
         refuse_strangers(session, dataset, tables_there)

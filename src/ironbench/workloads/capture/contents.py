@@ -135,7 +135,9 @@ def _contents(opened: duckdb.DuckDBPyConnection, facts: CaptureFacts) -> Content
         templates=templates,
         senders=tuple(_senders(opened)),
         left_out=tuple(left_out),
-        keys=keys.infer(opened, engines.capturing(facts.protocol).generates) if facts.replayable else KeyUse(0, 0, 0),
+        keys=keys.infer(opened, engines.capturing(facts.protocol).generates, facts.masked)
+        if facts.replayable
+        else KeyUse(0, 0, 0),
     )
 
 

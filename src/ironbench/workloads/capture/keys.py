@@ -57,8 +57,10 @@ _SEVERAL = r"\bvalues\b"
 _UNCERTAIN = r"^(insert ignore|replace)\b|\bon (duplicate|conflict)\b"
 """Patterns of templates: of statements that can insert several rows, and of those that may insert fewer rows than their
 text contains."""
-_STRING, _NEXT_ROW = r"'(?:[^']|'')*'", r"\)\s*,\s*\("
-"""Patterns of a string, and of the end of a row of VALUES that another row follows."""
+_STRING, _NEXT_ROW = r"'(?:[^'\\]|''|\\.)*'|\"(?:[^\"\\]|\"\"|\\.)*\"", r"\)\s*,\s*\("
+"""Patterns of a string, and of the end of a row of VALUES that another row follows. Backslashes and double quotes are
+those of MySQL. A text of PostgreSQL that contains them otherwise has a number of rows that differs from the recorded
+number, so only its first key is replaced."""
 _COLUMNS = re.compile(r"\breturning\b(.*)$", re.DOTALL)
 
 
@@ -81,18 +83,21 @@ def ignore(opened: duckdb.DuckDBPyConnection) -> KeyUse:
     return KeyUse(0, 0, 0)
 
 
-def infer(opened: duckdb.DuckDBPyConnection, generates: str) -> KeyUse:
+def infer(opened: duckdb.DuckDBPyConnection, generates: str, masked: bool = False) -> KeyUse:
     """Finds generated keys in the table `chosen`. Creates the tables `keys` (maker, slot, result, rows) and
     `replaced` (number, places, lengths, slots). `slot` is the slot of the first of `rows` keys, which have consecutive
     slots. `result` is the number of the result column. `places` are numbers of parameters,
-    starting at 1, or byte offsets of literals in the text. `generates`: pattern of makers (`CaptureTraits`).
+    starting at 1, or byte offsets of literals in the text. `generates`: pattern of makers (`CaptureTraits`). `masked`:
+    whether keys are masked. The masks of consecutive keys are not consecutive, so only the first known key of an INSERT
+    of several rows is used.
     """
     ((are_known,),) = file.asked(opened, "SELECT count(generated_key) > 0 FROM chosen")
+    rows = "1" if masked and are_known else _rows()
     makes = "generated_key IS NOT NULL" if are_known else f"regexp_matches(template, {file.quoted(generates)})"
     opened.execute(f"""
         CREATE TABLE makers AS
         SELECT number, session, transaction, template AS maker_template, epoch_us(started_at) AS begun_us,
-            epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step, generated_key, {_rows()} AS rows
+            epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step, generated_key, {rows} AS rows
         FROM (SELECT *, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen)
         WHERE error IS NULL AND {makes}
     """)
@@ -269,7 +274,7 @@ def _name(opened: duckdb.DuckDBPyConnection) -> None:
         FROM followed JOIN ranked USING (maker_template, template, place, is_number) GROUP BY 1, 2
     """)
     # The likeliest value of an INSERT of several rows may be the key of any row. The lowest value near it is the key of
-    # the first row, if later statements contain the keys of all rows.
+    # the first row, if later statements contain the keys of all rows. Otherwise, no key of the INSERT is known.
     opened.execute("""
         CREATE TABLE of_rows AS
         WITH several AS (
@@ -289,7 +294,7 @@ def _name(opened: duckdb.DuckDBPyConnection) -> None:
     opened.execute("""
         CREATE TABLE named AS
         SELECT maker, maker_template, value, 0 AS nth, 1 AS rows
-        FROM likeliest WHERE maker NOT IN (SELECT maker FROM of_rows)
+        FROM likeliest WHERE maker IN (SELECT number FROM makers WHERE rows = 1)
         UNION ALL
         SELECT maker, maker_template, (first + nth)::VARCHAR AS value, nth, rows
         FROM (SELECT *, unnest(range(rows)) AS nth FROM of_rows)

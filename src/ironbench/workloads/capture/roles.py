@@ -114,15 +114,17 @@ def require(session: Session, path: str, chosen: Chosen) -> None:
     missing = _missing(session, engines.capturing(file.facts(path).protocol), chosen)
     if not missing:
         return
-    number = sum(use.statements for use in missing.values())
-    share = f"{grouped(number)} of {counted(chosen.statements, 'statement')} ({in_percent(number / chosen.statements)})"
-    verb = "sets" if number == 1 else "set"
-    cause = f"{share} {verb} a role that does not exist on the server, or that the user may not set"
+    cause = "statements set a role that does not exist on the server, or that the user may not set"
     hint = "create the role" if len(missing) == 1 else "create the roles"
     if not any(use.calls for use in missing.values()):
         without = written("workload.with", "except='statement:set *role*'")
         hint += f", or leave out these transactions: {without}"
-    raise InputError(path, f"{cause}: {some(list(missing))}", hint)
+    raise InputError(path, f"{cause}: {some([_with_share(name, use, chosen) for name, use in missing.items()])}", hint)
+
+
+def _with_share(name: str, use: RoleUse, chosen: Chosen) -> str:
+    of_all = counted(chosen.statements, "statement")
+    return f"{name} ({grouped(use.statements)} of {of_all}, {in_percent(use.statements / chosen.statements)})"
 
 
 def _missing(session: Session, captures: CaptureTraits, chosen: Chosen) -> dict[str, RoleUse]:

@@ -202,16 +202,17 @@ def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes
     place = f"/proc/self/fd/{descriptor}"
     from ironbench import _core
 
-    captures = engines.capturing(file.facts(path).protocol)
+    facts = file.facts(path)
+    captures = engines.capturing(facts.protocol)
     try:
         with file.database() as opened:
-            shift_s = shift.seconds(file.facts(path).began_us) if changes.shift_time else 0.0
+            shift_s = shift.seconds(facts.began_us) if changes.shift_time else 0.0
             _choose(opened, path, which, shift_s)
             free, assigned = _assigned(opened)
             opened.register("assigned", assigned)
             kinds = _count_kinds(opened, changes.copies)
             typical = _typical(opened, kinds, captures.parameter)
-            used = keys.infer(opened, captures.generates) if changes.new_keys else keys.ignore(opened)
+            used = keys.infer(opened, captures.generates, facts.masked) if changes.new_keys else keys.ignore(opened)
             ((slots,),) = file.asked(opened, "SELECT coalesce(sum(rows), 0)::BIGINT FROM keys")
             sql = _statements(changes.copies, len(free), slots, captures.pipelines)
             clients = _core.write_tape(opened.sql(sql), place)
