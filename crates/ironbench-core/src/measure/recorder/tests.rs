@@ -50,6 +50,28 @@ proptest! {
 }
 
 #[test]
+fn each_second_counts_its_committed_transactions_of_the_first_kind() {
+    let (sender, receiver) = channel();
+    let live = Live::default();
+    let window = Window { start: 0, end: 2 * SECOND };
+    let mut recorder = Recorder::new(0, 2, window, true, sender, &live);
+    let half = SECOND / 2;
+    for (kind, end, rolled_back) in
+        [(0, half, 0), (1, half + 1, 0), (0, half + 2, 1), (0, SECOND + half, 0), (0, SECOND + half + 1, 0)]
+    {
+        if end >= recorder.boundary() {
+            recorder.pass_time(end);
+        }
+        recorder.tally.kinds[kind].rolled_back += rolled_back;
+        recorder.complete(kind, end - 100, end - 50, end);
+    }
+    recorder.pass_time(window.end);
+    recorder.finish();
+    let counts: Vec<u64> = receiver.try_iter().map(|slice| slice.first_committed).collect();
+    assert_eq!(counts, [1, 2]);
+}
+
+#[test]
 fn a_trial_stopped_while_warming_up_has_an_empty_window() {
     let window = Window { start: 10 * SECOND, end: 20 * SECOND };
     let (recording, slices) = run(window, &[SECOND, 2 * SECOND], Some(3 * SECOND));
