@@ -6,6 +6,7 @@ import gzip
 import zlib
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ironbench.engines.mariadb.logs import MysqlLogs, recognised
@@ -14,7 +15,8 @@ from ironbench.model.note import note
 from ironbench.report import wording
 from ironbench.report.capture import page
 from ironbench.report.formats import text
-from ironbench.workloads.capture import contents, file, logs
+from ironbench.workloads.capture import contents, file, logs, tape
+from ironbench.workloads.capture.logs import described
 
 GENERAL = """/usr/sbin/mariadbd, Version: 10.11.19-MariaDB-0+deb12u1 (Debian 12). started with:
 Tcp port: 3306  Unix socket: /run/mysqld/mysqld.sock
@@ -160,10 +162,31 @@ def test_the_incomplete_statement_at_the_end_of_a_truncated_archive_is_left_out(
 
 
 def test_a_masked_capture_has_no_literal(tmp_path: Path) -> None:
-    path = captured(tmp_path, GENERAL, mask=True)
-    (bought, *rest) = (str(text) for (text,) in rows(path, "text") if str(text).startswith("insert"))
-    assert bought.count("'") % 2 == 0 and not rest
+    line = (
+        "\t\t     31 Query\tupdate sale set buyer = 'Secretname', offset = 471147 where day = '1980-01-05 10:11:12'\n"
+    )
+    path = captured(tmp_path, GENERAL + line, mask=True)
+    whole = str(rows(path, "text, template, parameters")).encode() + Path(path).read_bytes()
+    for value in ("Secretname", "471147", "1980-01-05 10:11:12"):
+        assert value.encode() not in whole
+    (bought,) = (str(text) for (text,) in rows(path, "text") if str(text).startswith("insert"))
+    assert bought.count("'") % 2 == 0
     assert file.facts(path).masked and file.facts(path).replayable
+
+
+def test_a_masked_capture_of_an_earlier_version_can_be_shown_but_not_replayed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = (note("capture-not-replayed"),)
+    monkeypatch.setattr(
+        logs, "described", lambda *given: msgspec.structs.replace(described(*given), replayable=False, notes=notes)
+    )
+    path = captured(tmp_path, GENERAL, mask=True)
+    assert "capture-not-replayed" not in text.page(page(path))
+    assert wording.sentences(notes)
+    with pytest.raises(InputError, match="masked by an earlier version") as refused:
+        tape.chosen({"file": path, "only": "", "except": "", "read_only": "no", "sessions": "1"})
+    assert "capture again" in str(refused.value.hint)
 
 
 def test_no_password_is_in_a_capture(tmp_path: Path) -> None:

@@ -41,6 +41,63 @@ pub struct Scan<'a> {
     text: &'a [u8],
     at: usize,
     dialect: Dialect,
+    /// Whether the text is in a comment that MySQL executes. Such comments are not nested.
+    in_comment: bool,
+}
+
+/// A comment whose contents MySQL or MariaDB executes: `/*! … */`, `/*!50100 … */` or `/*M! … */`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutedComment {
+    pub body: Range<usize>,
+    pub end: usize,
+    /// Whether some servers skip the comment.
+    pub is_conditional: bool,
+    /// Whether the end depends on whether the server executes or skips the comment, because `*/` is also in a string or
+    /// in a comment inside. The comment then extends to the end of the text.
+    pub is_ambiguous: bool,
+}
+
+impl ExecutedComment {
+    /// Returns the comment that starts at `start`, or None if no such comment starts there.
+    pub fn at(text: &[u8], start: usize) -> Option<Self> {
+        let rest = &text[start..];
+        let (opening, is_mariadb) = if rest.starts_with(b"/*!") {
+            (3, false)
+        } else if rest.starts_with(b"/*M!") {
+            (4, true)
+        } else {
+            return None;
+        };
+        let version = rest[opening..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let version = if matches!(version, 5 | 6) { version } else { 0 };
+        let body = start + opening + version;
+        // MariaDB skips comments for MySQL 5.7 and newer.
+        let is_new = version == 6 || version == 5 && &text[body - 5..body] >= b"50700".as_slice();
+        let mut scan = Scan { text, at: body, dialect: Dialect::Mysql, in_comment: true };
+        loop {
+            Scan::skip_while(&mut scan, |byte| byte.is_ascii_whitespace() || byte == 0x0b);
+            let at = scan.at;
+            let is_closed = text[at..].starts_with(b"*/");
+            let token = if is_closed { None } else { scan.next() };
+            let Some(token) = token else {
+                let end = if is_closed { at + 2 } else { text.len() };
+                return Some(Self { body: body..at, end, is_conditional: is_mariadb || is_new, is_ambiguous: false });
+            };
+            let is_block = text[token.at.clone()].starts_with(b"/*");
+            let is_line = token.kind == Kind::Comment && !is_block;
+            let is_quoted = matches!(token.kind, Kind::String | Kind::Identifier);
+            if (is_line || is_quoted && (is_mariadb || version > 0))
+                && memchr::memmem::find(&text[token.at], b"*/").is_some()
+            {
+                return Some(Self {
+                    body: body..text.len(),
+                    end: text.len(),
+                    is_conditional: true,
+                    is_ambiguous: true,
+                });
+            }
+        }
+    }
 }
 
 impl<'a> Scan<'a> {
@@ -48,8 +105,13 @@ impl<'a> Scan<'a> {
         Self::of(text, Dialect::Postgres)
     }
 
+    /// Yields the tokens in a comment that MySQL executes.
+    pub fn in_comment(text: &'a [u8]) -> Self {
+        Self { text, at: 0, dialect: Dialect::Mysql, in_comment: true }
+    }
+
     pub fn of(text: &'a [u8], dialect: Dialect) -> Self {
-        Self { text, at: 0, dialect }
+        Self { text, at: 0, dialect, in_comment: false }
     }
 
     /// Returns the kind of a token that MySQL's lexer reads differently, and skips the token.
@@ -72,8 +134,13 @@ impl<'a> Scan<'a> {
                 Some(Kind::Operator)
             }
             b'/' if self.peek(1) == b'*' => {
-                let rest = &self.text[self.at + 2..];
-                self.at += 2 + memchr::memmem::find(rest, b"*/").map_or(rest.len(), |end| end + 2);
+                self.at = match ExecutedComment::at(self.text, self.at) {
+                    Some(comment) if !self.in_comment => comment.end,
+                    _ => {
+                        let rest = &self.text[self.at + 2..];
+                        self.at + 2 + memchr::memmem::find(rest, b"*/").map_or(rest.len(), |end| end + 2)
+                    }
+                };
                 Some(Kind::Comment)
             }
             b'?' => {
@@ -249,6 +316,7 @@ impl Iterator for Scan<'_> {
                 while is_operator(self.peek(0))
                     && !matches!((self.peek(0), self.peek(1)), (b'-', b'-') | (b'/', b'*'))
                     && !(is_mysql && matches!(self.peek(0), b'#' | b'`' | b'?'))
+                    && !(self.in_comment && (self.peek(0), self.peek(1)) == (b'*', b'/'))
                 {
                     self.at += 1;
                 }

@@ -9,7 +9,7 @@ mod permutation;
 mod quoted;
 mod value;
 
-use crate::scan::{Dialect, Kind, Scan};
+use crate::scan::{Dialect, ExecutedComment, Kind, Scan};
 
 use self::context::Context;
 use self::permutation::Permutation;
@@ -17,6 +17,84 @@ use self::permutation::Permutation;
 pub struct Mask {
     permutation: Permutation,
     dialect: Dialect,
+}
+
+/// Masks one statement.
+struct Masking<'a> {
+    mask: &'a Mask,
+    context: Context,
+    masked: String,
+    /// Number of parameters before the next token.
+    parameters: usize,
+    /// Numbers of the parameters that keep their value.
+    kept: Vec<usize>,
+    /// Whether all servers number the following parameters in the same way.
+    is_numbered: bool,
+}
+
+impl Masking<'_> {
+    /// Appends the masked text. `in_comment`: whether the text is in a comment that MySQL executes.
+    fn append(&mut self, text: &str, tokens: Scan, in_comment: bool) {
+        let dialect = self.mask.dialect;
+        let mut copied = 0;
+        for token in tokens {
+            let source = &text[token.at.clone()];
+            let (before, after) = (&text[..token.at.start], &text[token.at.end..]);
+            // More of the statement follows the comment.
+            let after = if in_comment && after.trim_start().is_empty() { "/*" } else { after };
+            let is_kept = self.context.keeps(token.kind, source, before, after);
+            let replacement = match token.kind {
+                Kind::Comment => match ExecutedComment::at(source.as_bytes(), 0) {
+                    Some(comment) if dialect == Dialect::Mysql && !in_comment && !comment.is_ambiguous => {
+                        let body = &source[comment.body.clone()];
+                        self.masked.push_str(&text[copied..token.at.start]);
+                        self.masked.push_str(&source[..comment.body.start]);
+                        let before = self.parameters;
+                        self.append(body, Scan::in_comment(body.as_bytes()), true);
+                        // A server that skips the comment gives the following parameters lower numbers.
+                        if comment.is_conditional && self.parameters > before {
+                            self.is_numbered = false;
+                            self.kept.retain(|&number| number <= before);
+                        }
+                        copied = token.at.start + comment.body.end;
+                        None
+                    }
+                    _ if source.starts_with("/*+") && !source.contains(['\'', '"']) => None,
+                    _ => Some(String::from(" ")),
+                },
+                // The code of a function or of DO contains its own literals.
+                Kind::String if source.starts_with('$') && self.context.is_code() && is_sql_code(text) => {
+                    let (open, body, close) = dollar_quoted(source);
+                    let body = self.mask.masked(body, Context::of_code(dialect)).0;
+                    Some(format!("{open}{body}{close}"))
+                }
+                Kind::String if self.context.is_statement() => {
+                    Some(quoted::replaced(source, |code| self.mask.statement(code).0))
+                }
+                Kind::String if !is_kept => Some(match dialect {
+                    Dialect::Postgres => self.mask.literal(source),
+                    Dialect::Mysql => self.mask.mysql_literal(before, source),
+                }),
+                Kind::Number if !is_kept => Some(self.mask.numeral(source, self.context.is_negative())),
+                Kind::Parameter => {
+                    self.parameters += 1;
+                    if is_kept && self.is_numbered {
+                        // Parameters of MySQL have no number.
+                        self.kept.push(source[1..].parse().unwrap_or(self.parameters));
+                    }
+                    None
+                }
+                _ => None,
+            };
+            if let Some(replacement) = replacement {
+                self.masked.push_str(&text[copied..token.at.start]);
+                self.masked.push_str(&replacement);
+                copied = token.at.end;
+            }
+            self.context.advance(token.kind, source);
+        }
+        self.masked.push_str(&text[copied..]);
+    }
 }
 
 impl Mask {
@@ -29,62 +107,28 @@ impl Mask {
     /// value. Names that are written as literals keep their value, and so do numbers that determine the work, as
     /// `Context` explains.
     pub fn statement(&self, text: &str) -> (String, Vec<usize>) {
-        let bytes = text.as_bytes();
-        let (mut masked, mut copied) = (String::with_capacity(text.len()), 0);
-        let (mut context, mut kept) = (Context::new(self.dialect), Vec::new());
-        let mut parameters = 0;
-        for token in Scan::of(bytes, self.dialect) {
-            let source = &text[token.at.clone()];
-            let replacement = match token.kind {
-                // MySQL executes the contents of such a comment.
-                Kind::Comment
-                    if self.dialect == Dialect::Mysql
-                        && ["/*!", "/*M!"].iter().any(|open| source.starts_with(open)) =>
-                {
-                    let (open, body, close) = executed_comment(source);
-                    Some(format!("{open}{}{close}", self.statement(body).0))
-                }
-                Kind::Comment if !source.starts_with("/*+") => Some(String::from(" ")),
-                // The code of a function or of DO contains its own literals.
-                Kind::String if source.starts_with('$') && (context.is_schema || context.first == "do") => {
-                    let (open, body, close) = dollar_quoted(source);
-                    Some(format!("{open}{}{close}", self.statement(body).0))
-                }
-                Kind::String if context.is_code() && self.dialect == Dialect::Mysql => {
-                    Some(quoted::replaced(source, |code| self.statement(code).0))
-                }
-                Kind::String if !context.keeps(text, &token) => Some(match self.dialect {
-                    Dialect::Postgres => self.literal(source),
-                    Dialect::Mysql => self.mysql_literal(&text[..token.at.start], source),
-                }),
-                Kind::Number if !context.keeps(text, &token) && !context.is_schema => Some(self.numeral(source)),
-                Kind::Parameter => {
-                    parameters += 1;
-                    if context.keeps(text, &token) {
-                        // Parameters of MySQL have no number.
-                        kept.push(source[1..].parse().unwrap_or(parameters));
-                    }
-                    None
-                }
-                _ => None,
-            };
-            if let Some(replacement) = replacement {
-                masked.push_str(&text[copied..token.at.start]);
-                masked.push_str(&replacement);
-                copied = token.at.end;
-            }
-            context.advance(source, &token);
-        }
-        masked.push_str(&text[copied..]);
-        (masked, kept)
+        self.masked(text, Context::new(self.dialect))
+    }
+
+    fn masked(&self, text: &str, context: Context) -> (String, Vec<usize>) {
+        let mut masking = Masking {
+            mask: self,
+            context,
+            masked: String::with_capacity(text.len()),
+            parameters: 0,
+            kept: Vec::new(),
+            is_numbered: true,
+        };
+        masking.append(text, Scan::of(text.as_bytes(), self.dialect), false);
+        (masking.masked, masking.kept)
     }
 
     /// Masks a number in the text of a statement.
-    fn numeral(&self, source: &str) -> String {
+    fn numeral(&self, source: &str, is_negative: bool) -> String {
         match source.as_bytes() {
             [b'0', b'x' | b'X', ..] => format!("{}{}", &source[..2], self.hexadecimal(&source[2..])),
-            [b'0', b'b' | b'B', ..] => source.to_owned(),
-            _ => self.number(source).unwrap_or_else(|| self.digits(source)),
+            [b'0', b'b' | b'B', ..] => format!("{}{}", &source[..2], self.bits(&source[2..])),
+            _ => self.unsigned(source, is_negative).unwrap_or_else(|| self.digits(source)),
         }
     }
 
@@ -93,7 +137,7 @@ impl Mask {
         let prefix = before.bytes().next_back().map(|byte| byte.to_ascii_lowercase());
         let is_prefix = !before.bytes().rev().nth(1).is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         match prefix {
-            Some(b'b') if is_prefix => source.to_owned(),
+            Some(b'b') if is_prefix => self.bits(source),
             Some(b'x') if is_prefix => self.hexadecimal(source),
             _ => quoted::replaced(source, |value| self.value(value)),
         }
@@ -112,7 +156,7 @@ impl Mask {
         let end = if closed { "'" } else { "" };
         let inner = match prefix.as_bytes().first() {
             Some(b'e' | b'E' | b'u' | b'U') if inner.contains('\\') => self.escaped(&inner.replace("''", "\\'")),
-            Some(b'b' | b'B') => inner.to_owned(),
+            Some(b'b' | b'B') => self.bits(inner),
             Some(b'x' | b'X') => self.hexadecimal(inner),
             _ => self.value(&inner.replace("''", "'")).replace('\'', "''"),
         };
@@ -127,12 +171,17 @@ fn dollar_quoted(text: &str) -> (&str, &str, &str) {
     rest.strip_suffix(open).map_or((open, rest, ""), |body| (open, body, open))
 }
 
-/// Splits a comment that MySQL executes into its opening with the lowest version, its body and its closing.
-fn executed_comment(text: &str) -> (&str, &str, &str) {
-    let start = text.find('!').map_or(text.len(), |at| at + 1);
-    let start = text[start..].find(|letter: char| !letter.is_ascii_digit()).map_or(text.len(), |at| start + at);
-    let end = if text.ends_with("*/") { (text.len() - 2).max(start) } else { text.len() };
-    (&text[..start], &text[start..end], &text[end..])
+/// Whether the code of a function or of DO is SQL or PL/pgSQL. `text`: the whole statement.
+fn is_sql_code(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let mut words =
+        text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|word| !word.is_empty());
+    while words.any(|word| word == "language") {
+        if !matches!(words.next(), Some("sql" | "plpgsql")) {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -253,7 +302,7 @@ mod tests {
             ),
             (r"select 'it\'s' # secret", format!("select '{doubled}'  ")),
             ("select `4711`, 'it''s'", format!("select `4711`, '{doubled}'")),
-            ("select 2fa from 4t where b'0101' = 0b0101", "select 2fa from 4t where b'0101' = 0b0101".to_owned()),
+            ("select 2fa, t.3fa from 4t", "select 2fa, t.3fa from 4t".to_owned()),
             (
                 "select /*!40001 sql_no_cache 4711, */ 4711",
                 format!("select /*!40001 sql_no_cache {number}, */ {number}"),
@@ -285,6 +334,173 @@ mod tests {
             of(Dialect::Mysql).statement("select json_set(a, '$.name', 'Ann')").0,
             "select json_set(a, '$.name', 'Ann')"
         );
+    }
+
+    /// Asserts that none of the values is in the masked statement, and returns the numbers of the unmasked parameters.
+    fn without(dialect: Dialect, text: &str, values: &[&str]) -> Vec<usize> {
+        let (masked, kept) = of(dialect).statement(text);
+        for value in values {
+            assert!(text.contains(value), "{value} in {text}");
+            assert!(!masked.contains(value), "{value} in {masked}");
+        }
+        kept
+    }
+
+    #[test]
+    fn literals_of_mysql_that_are_data_are_masked() {
+        for (text, values) in [
+            (
+                "SET STATEMENT max_statement_time=5 FOR SELECT * FROM p WHERE name='Ann' AND ssn=4711",
+                &["Ann", "4711"][..],
+            ),
+            ("SET STATEMENT a=5 FOR BEGIN NOT ATOMIC SET v = 'Ann'; SET v = 4711; END", &["Ann", "4711"]),
+            ("BEGIN NOT ATOMIC INSERT INTO p VALUES ('Ann'); SET v = 'Bob'; END", &["Ann", "Bob"]),
+            ("l: begin set v = 'Ann'; set v = 'Bob'; end", &["Ann", "Bob"]),
+            ("if a then set v = 'Ann'; set v = 'Bob'; end if", &["Ann", "Bob"]),
+            ("create procedure f() begin set v = 'Ann'; set v = 4711; end", &["Ann", "4711"]),
+            ("set sql_mode = (select name from p where name = 'Ann'), @a = 'Bob'", &["Ann", "Bob"]),
+            ("set insert_id = 4711, new.name = 'Ann', @@global.a = 5 + 5812", &["4711", "Ann", "5812"]),
+            ("str_to_date('05.01.1980','%d.%m.%Y')", &["05.01.1980"]),
+            ("select str_to_date('05.01.1980','%d.%m.%Y')", &["05.01.1980"]),
+            ("select date_format('1980-01-05','%Y')", &["1980-01-05"]),
+            ("select convert_tz('1980-01-05 00:00:00','+00:00','+01:00')", &["1980-01-05"]),
+            ("select date_format(concat('Ann', 'Bob'), 'Eve' = 'Eve')", &["Ann", "Bob", "Eve"]),
+            ("select encode('Ann', 'hex'), to_date('05.01.1980', 'Bob')", &["Ann", "hex", "05.01.1980", "Bob"]),
+            ("select db.sleep(4711), json_set(a, '$.a', '$.secret')", &["4711", "secret"]),
+            ("select 1 from p ORDER BY FIELD(id, 4711, 5812)", &["4711", "5812"]),
+            ("select 1 from p ORDER BY id = 4711, 5812 = id", &["4711", "5812"]),
+            ("INSERT INTO p SELECT a FROM q GROUP BY a ON DUPLICATE KEY UPDATE b = 4711, c = 5812", &["4711", "5812"]),
+            ("UPDATE consumer SET offset = 4711, first = 'Ann', zone = 'Bob'", &["4711", "Ann", "Bob"]),
+            (
+                "select interval(4711, 5812), char(71, 81), (select char(72, 82))",
+                &["4711", "5812", "71", "81", "72", "82"],
+            ),
+            ("create table t (name varchar(30)) select 'Ann', 4711, char(71)", &["Ann", "4711", "71"]),
+            ("alter table t add check (a <> 4711), add b int default 5812", &["4711", "5812"]),
+            (
+                "select 47.11x, .4711y from p where b'1011001110001' = 0b1011001110001",
+                &["47.11", ".4711", "1011001110001"],
+            ),
+            ("select /*! 'a*/secret' */ 'Ann'", &["secret", "Ann"]),
+            ("/*! select 'a*/secret' */", &["secret"]),
+            ("/*!50000 select 'a*/secret' */ 'Ann'", &["secret", "Ann"]),
+            ("/*!99999 it's */ select 'Ann'", &["Ann"]),
+            ("select /*!4711, */ 5812 /*!500004711 */", &["4711", "5812"]),
+            ("select /*! a /* 'Ann' */ + 'Bob' */ 1", &["Ann", "Bob"]),
+            ("order by /*! 4711 */ = id", &["4711"]),
+            ("select /*+ max_execution_time(5) 'Ann' */ 1", &["Ann"]),
+        ] {
+            assert_eq!(without(Dialect::Mysql, text, values), [0; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn literals_of_postgres_that_are_data_are_masked() {
+        for (text, values) in [
+            ("do $$begin insert into p values ('Ann'); set v = 'Bob'; end$$", &["Ann", "Bob"][..]),
+            ("create function f() returns int language sql as $$select 4711, 'Ann'$$", &["4711", "Ann"]),
+            ("do language plpython3u $$name = \"Ann\"$$", &["Ann"]),
+            ("create table p as select $$Ann$$, 4711", &["Ann", "4711"]),
+            ("begin; insert into p values ('Ann', 4711)", &["Ann", "4711"]),
+            ("set app.person = 'Ann'", &["Ann"]),
+            ("select set_config('app.person', 'Ann', true)", &["Ann"]),
+            ("select to_date('1980-01-05','YYYY-MM-DD'), to_char(4711,'9999')", &["1980-01-05", "4711"]),
+            ("select timezone('UTC','1980-01-05'), timezone('1981-01-05')", &["1980-01-05", "1981-01-05"]),
+            ("select encode('Ann','hex'), to_tsquery('Bob'), to_tsvector('Eve')", &["Ann", "Bob", "Eve"]),
+            ("select setval('s', 4711), pg_advisory_lock(5812)", &["4711", "5812"]),
+            ("select other.encode('Ann', 'Bob')", &["Ann", "Bob"]),
+            ("select timestamp with time zone '1980-01-05 00:00:00'", &["1980-01-05"]),
+            ("select 'Ann'::region, 'Bob'::interval_of_mine", &["Ann", "Bob"]),
+            ("select a from p order by id = 4711, array_position(array[5812], id)", &["4711", "5812"]),
+            ("insert into p select a from q group by a on conflict (a) do update set b = 4711", &["4711"]),
+            (
+                "update consumer set \"offset\" = 4711, first = 'Ann', zone = 'Bob', interval = 5812",
+                &["4711", "Ann", "Bob", "5812"],
+            ),
+            ("select B'1011001110001'", &["1011001110001"]),
+        ] {
+            assert_eq!(without(Dialect::Postgres, text, values), [0; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_are_data_are_masked() {
+        for (text, kept) in [
+            ("select str_to_date(?, '%Y')", &[][..]),
+            ("select str_to_date(?, ?)", &[2]),
+            ("select a from t WHERE offset = ?", &[]),
+            ("select a from t WHERE a /*!50000 = ? */ LIMIT ?", &[2]),
+            ("select a from t WHERE a = /*!80000 ? + */ ? LIMIT ?", &[]),
+            ("select a from t order by field(id, ?, ?) limit ?, ?", &[3, 4]),
+            ("select convert_tz(?, ?, ?) from t where interval = ?", &[2, 3]),
+            ("set statement max_statement_time = ? for select ?", &[1]),
+            ("set @a = ?, sql_mode = ?", &[2]),
+        ] {
+            assert_eq!(without(Dialect::Mysql, text, &[]), kept, "{text}");
+        }
+        for (text, kept) in [
+            ("select to_date($1, $2), setval($3, $4), encode($5, $6)", &[2, 3, 6][..]),
+            ("select to_tsquery($1), to_tsquery($2, $3)", &[2]),
+            ("select a from t where first = $1 and zone = $2 and a at time zone $3 > $4 limit $5", &[3, 5]),
+        ] {
+            assert_eq!(without(Dialect::Postgres, text, &[]), kept, "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_roles_and_sizes_stay() {
+        for text in [
+            "SET ROLE 'web'@'localhost'",
+            "set statement max_statement_time=5, sql_mode='ansi' for select a from t",
+            "set @@session.sql_mode = 'ansi', global a := -1, time_zone = '+00:00'",
+            "set session sql_mode = concat(@@sql_mode, ',ansi')",
+            "set character set 'utf8mb4'",
+            "begin; set autocommit = 0",
+            "show tables like 'sale%'",
+            "select CONVERT(x, DECIMAL(10,2)), CONVERT(x, DATETIME(6)), now(6)",
+            "select a from json_table(?, '$[*]' columns (a varchar(100) path '$.a', nested path '$.b' columns (b decimal(8,2) path '$.c'))) t",
+            "alter table t add column a varchar(30), modify b decimal(10,2)",
+            "create function f(a varchar(30), b char(20)) returns varchar(40) return a",
+            "select extract(day from a), json_set(a, '$.b', ?), a->'$[10]' from t",
+        ] {
+            assert_eq!(of(Dialect::Mysql).statement(text).0, text);
+        }
+        for text in [
+            "set role 'web'",
+            "set time zone 'UTC'",
+            "set search_path to a, 'b'",
+            "begin; set local statement_timeout = 5000",
+            "select x::varchar(30), cast(y as character varying(40)), a at time zone 'UTC' from t",
+            "select pg_catalog.setval('s', $1), to_tsvector('english', a), 'sale'::regclass",
+        ] {
+            assert_eq!(mask().statement(text).0, text);
+        }
+    }
+
+    #[test]
+    fn minimum_values_stay_in_the_range_of_their_types() {
+        for (dialect, least) in [
+            (Dialect::Mysql, i64::from(i8::MIN)),
+            (Dialect::Mysql, -(1 << 23)),
+            (Dialect::Postgres, i64::from(i16::MIN)),
+            (Dialect::Postgres, i64::from(i32::MIN)),
+            (Dialect::Postgres, i64::MIN),
+        ] {
+            let masked = of(dialect).value(&least.to_string());
+            assert!((least..0).contains(&masked.parse().unwrap()), "{masked}");
+            let literal = of(dialect).statement(&format!("select * from t where a in ({least}) or a={least}")).0;
+            assert_eq!(literal, format!("select * from t where a in ({masked}) or a={masked}"));
+        }
+        let difference = of(Dialect::Mysql).statement("select a - 128").0;
+        assert_eq!(difference, format!("select a - {}", of(Dialect::Mysql).value("128")));
+    }
+
+    #[test]
+    fn text_after_a_time_or_an_address_is_masked() {
+        for value in ["10:30 Ann", "1980-01-05 10:30:00 Ann", "10.0.0.1/Ann"] {
+            assert!(!mask().value(value).contains("Ann"), "{value}");
+        }
+        assert!(mask().value("10:30:00+05:30").ends_with("+05:30"));
     }
 
     #[test]

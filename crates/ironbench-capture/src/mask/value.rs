@@ -39,13 +39,18 @@ impl Mask {
 
     /// Masks a generated key like a literal or parameter with its value.
     pub fn key(&self, key: u64) -> u64 {
-        self.whole_number(&key.to_string()).parse().unwrap_or(key)
+        self.whole_number(&key.to_string(), false).parse().unwrap_or(key)
     }
 
     /// Masks a decimal number. The result has as many digits as the text. Returns None for other texts.
     pub(super) fn number(&self, text: &str) -> Option<String> {
         let (sign, rest) = text.split_at(usize::from(text.starts_with(['-', '+'])));
-        let (mantissa, exponent) = rest.split_at(rest.find(['e', 'E']).unwrap_or(rest.len()));
+        Some(format!("{sign}{}", self.unsigned(rest, sign == "-")?))
+    }
+
+    /// Masks a decimal number without its sign. Returns None for other texts.
+    pub(super) fn unsigned(&self, text: &str, is_negative: bool) -> Option<String> {
+        let (mantissa, exponent) = text.split_at(text.find(['e', 'E']).unwrap_or(text.len()));
         let (whole, fraction) = mantissa.split_at(mantissa.find('.').unwrap_or(mantissa.len()));
         let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let exponent_digits = exponent.get(1..).unwrap_or("").trim_start_matches(['-', '+']);
@@ -55,12 +60,12 @@ impl Mask {
         }
         let fraction =
             if fraction.len() > 1 { format!(".{}", self.digits(&fraction[1..])) } else { fraction.to_owned() };
-        Some(format!("{sign}{}{fraction}{exponent}", self.whole_number(whole)))
+        Some(format!("{}{fraction}{exponent}", self.whole_number(whole, is_negative)))
     }
 
     /// Masks a whole number by a permutation of the numbers with the same number of digits. A value that fits into an
-    /// integer type of the server still does after masking.
-    fn whole_number(&self, digits: &str) -> String {
+    /// integer type of the server still does after masking. `digits`: the number without its sign.
+    fn whole_number(&self, digits: &str, is_negative: bool) -> String {
         let Ok(value) = digits.parse::<u64>() else { return self.digits(digits) };
         if digits.len() > 1 && digits.starts_with('0') || value == 0 {
             return if value == 0 { digits.to_owned() } else { self.digits(digits) };
@@ -74,6 +79,8 @@ impl Mask {
             high = next - 1;
         }
         for &limit in limits {
+            // The range of a type with sign contains one more number below zero than above zero.
+            let limit = limit + u64::from(is_negative);
             if value <= limit {
                 high = high.min(limit);
             } else {
@@ -141,14 +148,15 @@ impl Mask {
             at += 1 + length;
         }
         let zone = &text[at..];
-        let is_zone =
-            zone.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b':' | b' '));
-        (is_zone && zone.len() <= 8).then(|| masked + zone)
+        is_zone(zone).then(|| masked + zone)
     }
 
     /// Masks an IPv4 address part by part, or the hexadecimal digits of a UUID. Returns None for other texts.
     fn address(&self, text: &str) -> Option<String> {
         let (address, length) = text.split_at(text.find('/').unwrap_or(text.len()));
+        if !length.is_empty() && length[1..].parse::<u8>().is_err() {
+            return None;
+        }
         let parts: Vec<&str> = address.split('.').collect();
         let is_part = |part: &&str| (1..=3).contains(&part.len()) && part.parse::<u8>().is_ok();
         if parts.len() == 4 && parts.iter().all(is_part) {
@@ -233,6 +241,14 @@ impl Mask {
             rest = &rest[end..];
         }
         masked + &self.characters(rest)
+    }
+
+    /// Masks the bits of a text. All other characters stay, except digits and letters if the text has them instead of bits.
+    pub(super) fn bits(&self, text: &str) -> String {
+        if text.bytes().any(|byte| byte.is_ascii_alphanumeric() && !matches!(byte, b'0' | b'1')) {
+            return self.characters(text);
+        }
+        self.by_class(text, |letter| matches!(letter, '0' | '1').then_some((u32::from('0'), 2)))
     }
 
     /// Masks the ASCII digits of a text. All other characters stay.
@@ -351,6 +367,18 @@ fn is_interval(text: &str) -> bool {
         unit = true;
     }
     unit && text.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Whether the text after a time is empty or a time zone, such as `Z`, `+01` or ` +05:30`.
+fn is_zone(text: &str) -> bool {
+    let zone = text.trim_start();
+    let offset = zone.strip_prefix(['+', '-']).is_some_and(|offset| {
+        let parts: Vec<&str> = offset.split(':').collect();
+        let is_part = |part: &&str| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        parts.len() <= 3 && parts.iter().all(is_part)
+            || parts.len() == 1 && offset.len() == 4 && offset.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    offset || matches!(zone, "" | "Z" | "z" | "UTC" | "GMT")
 }
 
 fn days_in_month(year: u64, month: u64) -> u64 {

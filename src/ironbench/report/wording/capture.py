@@ -202,6 +202,14 @@ def hidden(statements: Number) -> str:
     )
 
 
+@wording("capture-not-replayed")
+def not_replayed() -> str:
+    """Example: `an earlier version of ironbench made this capture; it can be shown, but not replayed: capture again`.
+
+    Only captures of earlier versions contain this note."""
+    return "an earlier version of ironbench made this capture; it can be shown, but not replayed: capture again"
+
+
 @wording("capture-whole-seconds")
 def whole_seconds() -> str:
     """Example: `the log's timestamps are whole seconds and were read as UTC; statements are distributed evenly within

@@ -113,8 +113,9 @@ def tape(options: Mapping[str, str]) -> Tape:
 def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Chosen:
     facts = file.facts(path)
     if not facts.replayable:
-        cause = f"was made from a {facts.format}, whose statements can be shown, but not replayed"
-        raise InputError(path, cause, f"`ironbench show {path}` shows the contents of the capture")
+        made = "masked" if facts.masked else "made"
+        cause = f"was {made} by an earlier version of ironbench and can be shown, but not replayed"
+        raise InputError(path, cause, "capture again with this version, if the logs still exist")
     with file.database() as opened:
         _choose(opened, path, which)
         ((statements, transactions, began, ended, writes, failed, rows),) = file.asked(
