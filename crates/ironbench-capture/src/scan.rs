@@ -219,6 +219,17 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Whether the current byte belongs to the operator before it.
+    #[inline]
+    fn continues_operator(&self) -> bool {
+        match (self.peek(0), self.peek(1)) {
+            (b'-', b'-') | (b'/', b'*') => false,
+            (b'*', b'/') if self.in_comment => false,
+            (b'#' | b'`' | b'?', _) if self.dialect == Dialect::Mysql => false,
+            (byte, _) => is_operator(byte),
+        }
+    }
+
     fn skip_number(&mut self) {
         let based = self.peek(0) == b'0' && matches!(self.peek(1), b'x' | b'X' | b'o' | b'O' | b'b' | b'B');
         if based {
@@ -312,12 +323,7 @@ impl Iterator for Scan<'_> {
             }
             _ if is_operator(byte) => {
                 self.at += 1;
-                let is_mysql = self.dialect == Dialect::Mysql;
-                while is_operator(self.peek(0))
-                    && !matches!((self.peek(0), self.peek(1)), (b'-', b'-') | (b'/', b'*'))
-                    && !(is_mysql && matches!(self.peek(0), b'#' | b'`' | b'?'))
-                    && !(self.in_comment && (self.peek(0), self.peek(1)) == (b'*', b'/'))
-                {
+                while self.continues_operator() {
                     self.at += 1;
                 }
                 Kind::Operator
