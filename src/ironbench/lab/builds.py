@@ -18,7 +18,7 @@ def differing(systems: Mapping[str, System]) -> str:
         return ""
     (baseline, first), *others = systems.items()
     before = engines.get(first.engine).build_features(first) or {}
-    parts: dict[tuple[bool, tuple[str, ...]], str] = {}  # one text for all systems with the same difference
+    parts: dict[tuple[bool, tuple[str, ...]], str] = {}  # the same text for all systems with the same difference
     for name, other in others:
         after = (engines.get(other.engine).build_features(other) or {}) if other.engine == first.engine else {}
         differ = [feature for feature, built in before.items() if after.get(feature, built) != built]

@@ -49,7 +49,7 @@ def labelled(declared: DeclaredLab, cell: DeclaredCell) -> Sections:
         for factor in declared.factors
         if any(path[0] in sections for path in factor.paths)
     ]
-    if declared.design == SCREEN:  # all factors vary, so a list of their values would be too long
+    if declared.design == SCREEN:  # every factor varies, so a list of the values would be too long
         changed = [cell.name]
     own = cell.levels.get("cell", "") if not declared.factors else ""
     system, parts = cell.sections.system, (cell.sections.system.label, own, *changed)

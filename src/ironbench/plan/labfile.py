@@ -86,7 +86,7 @@ def read(text: str, name: str, design: str = "") -> DeclaredLab:
     def declared() -> DeclaredLab:
         return _declared(text, name, file, base, tuple(factors))
 
-    # Each entry is a check and the top-level fields that the check depends on.
+    # An entry is a check and the top-level fields that the check depends on.
     checks: list[tuple[Callable[[], object], set[str]]] = [
         (partial(check.refused, mistakes, name), set()),
         (partial(_validate_question, file, name), {"question"}),

@@ -252,7 +252,7 @@ def no_clear_step(before: Configuration, after: Configuration) -> str:
 def largest_step(whole_s: float, part: str, delta_s: float, low_s: float, high_s: float) -> str:
     """Example with whole_s=-0.0015, part='WAL', delta_s=-0.0012, low_s=-0.0013, high_s=-0.0011: `a transaction takes
     1.5 ms less. Largest change: WAL, 1.2 ms less (95% CI 1.1 ms to 1.3 ms)`."""
-    low, high = sorted((abs(low_s), abs(high_s)))  # both have the same sign if the change is clear
+    low, high = sorted((abs(low_s), abs(high_s)))  # the two bounds have the same sign if the change is clear
     step = f"{wait_class(part)}, {_change(delta_s)} ({CI} {milliseconds(low)} to {milliseconds(high)})"
     return f"a transaction takes {_change(whole_s)}. Largest change: {step}"
 
