@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 IMAGES = Path(__file__).parents[1] / "docs" / "img"
 IRONBENCH = Path(sys.executable).parent / "ironbench"
 CHROMIUM = "/usr/bin/chromium"
-BASELINE, IDEAL = "clients=32 log=on disk", "clients=32 log=in memory"
+BASELINE, IDEAL = "clients=8 log=on disk", "clients=8 log=in memory"
 PICTURES: dict[str, tuple[list[str], int]] = {
     "demo": (["report", "."], 1500),
     "lab": (["report", "."], 3200),
