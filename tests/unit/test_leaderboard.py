@@ -192,7 +192,7 @@ def test_an_own_result_says_what_it_rests_on(tmp_path: Path) -> None:
     assert place.clients == 20 and place.basis is not None
     values = place.basis.values
     assert (values["trials"], values["confirmed"], values["suspect"]) == (3, True, 1)
-    assert report.others(place)["clients"] == "20"
+    assert report.others(place)["clients"] == 20
     assert place.bounds is not None and place.bounds.low < place.score < place.bounds.high
 
 

@@ -120,7 +120,7 @@ def table(ranking: Ranking) -> Table:
     every = [others(place) for place in places]
     for rank, name in enumerate(dict.fromkeys(name for one in every for name in one), 4):
         title = _TITLES.get(name, name.replace("_", " "))
-        columns.append((title, rank, _figures_or_text([one.get(name) for one in every])))
+        columns.append((title, rank, _other([one.get(name, ABSENT) for one in every])))
     heads, ranks, cells = zip(*columns, strict=True)
     return Table(heads, tuple(zip(*cells, strict=True)), ranks=ranks)
 
@@ -128,14 +128,11 @@ def table(ranking: Ranking) -> Table:
 _TITLES = {"memory_gb": "memory (GB)"}
 
 
-def _figures_or_text(texts: Sequence[str | None]) -> list[Content]:
-    """Returns the cells of an additional column. They are figures if every text in the column is a number."""
-    try:
-        numbers = [None if text is None else float(text) for text in texts]
-    except ValueError:
-        return [ABSENT if text is None else text for text in texts]
-    whole = all(number is None or number.is_integer() for number in numbers)
-    return [ABSENT if number is None else TableCell(number, "count" if whole else "hundredths") for number in numbers]
+def _other(values: Sequence[str | float | Missing]) -> list[Content]:
+    """Returns the cells of an additional column. All numbers of a column have the same number of decimals."""
+    whole = all(value.is_integer() for value in values if isinstance(value, float))
+    unit = "count" if whole else "hundredths"
+    return [TableCell(value, unit) if isinstance(value, float) else value for value in values]
 
 
 def ordered_by(sort: str) -> str:
@@ -146,12 +143,13 @@ def ordered_by(sort: str) -> str:
 _ORDERS = {"core": "score per core", "socket": "score per socket", "currency": "score per unit of licence cost"}
 
 
-def others(place: RankedResult) -> dict[str, str]:
+def others(place: RankedResult) -> dict[str, str | float]:
     """Returns the additional columns of a result. For a published result, they come from the published list. For the
     user's own result, they state how it was measured."""
     if place.basis is None:
         return dict(place.other)
-    found = {"clients": str(place.clients), "based on": wording.text(place.basis)}
+    found: dict[str, str | float] = {} if place.clients is None else {"clients": float(place.clients)}
+    found |= {"based on": wording.text(place.basis)}
     if place.failed is not None:
         found["failed transactions"] = f"{100 * place.failed:.3g}%" if place.failed else "0"
     if place.pinned_to:

@@ -49,7 +49,7 @@ class RankedResult:
     per_socket: float | None
     per_currency: float | None
     """Score per 1,000 units of licence cost, or None if no licence was selected."""
-    other: Mapping[str, str]
+    other: Mapping[str, str | float]
     """Further columns of a published result."""
     estimate: bool = False
     """Whether the licence price is an estimate."""

@@ -44,7 +44,7 @@ words."""
 
 @dataclass(frozen=True, slots=True)
 class ServerRequirement:
-    """What a workload requires of an existing server. It is checked before data are loaded."""
+    """A requirement of a workload that an existing server must meet, checked before data are loaded."""
 
     note: Note
     """Describes the requirement for a dry run, which does not connect to the server."""

@@ -28,8 +28,8 @@ class PublishedResult:
     per_core: float
     """Score per core. The value is taken from the list if the list contains it. Otherwise, the value is the score
     divided by the number of cores."""
-    other: dict[str, str]
-    """The other columns of the list: name → value, as written in the list."""
+    other: dict[str, str | float]
+    """The other columns of the list: name → number or text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,15 @@ def _entry(line: dict[str, str], row: dict[str, Any]) -> PublishedResult:
     sockets, cores, processor = _silicon(line, row)
     score = float(line[row["score"]])
     per_core = float(line[row["per_core"]]) if "per_core" in row else score / cores
-    other = {key: value for key, value in line.items() if key not in own}
+    other = {key: _value(value) for key, value in line.items() if key not in own}
     return PublishedResult(line["system"], processor, sockets, cores, score, per_core, other)
+
+
+def _value(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _silicon(line: dict[str, str], row: dict[str, Any]) -> tuple[int, int, str]:

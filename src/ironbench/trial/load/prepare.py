@@ -93,8 +93,8 @@ def fill(
 
 
 def _sharing(session: Session, dataset: Dataset, marker: Marker) -> dict[str, tuple[LoadState, tuple[str, ...]]]:
-    """Returns the state and the tables of each other family that ironbench loaded here and that has a table with the
-    same name as a table of `dataset`."""
+    """Returns the other families of tables that ironbench loaded here and that share a table name with `dataset`: for
+    the name of each family, its state and its tables."""
     others = marker.others()
     found = {}
     for name in workloads.names() if others else ():
