@@ -43,6 +43,7 @@ LONG = {
     "serve",
     "serve_cost",
     "slowdown",
+    "tpcc_aa",
     "tune_live",
 }
 """Benchmarks that take long or need an idle machine; they run only if named."""

@@ -6,6 +6,7 @@ labs.
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter
 
 from bench.figures import at_most, report
@@ -43,17 +44,21 @@ def main() -> None:
     told("igen-oltp", "noise-aa", LAB, asked("IRONBENCH_BENCH_PAIRS", 60))
 
 
-def told(what: str, name: str, lab: str, pairs: int) -> None:
-    """Reports A/A labs, of which at most a tenth may be called faster or slower."""
+def told(what: str, name: str, lab: str, pairs: int, *, allowed: float = 0.1, detectable: float | None = None) -> None:
+    """Reports A/A labs.
+
+    Targets: at most the fraction `allowed` of the labs is called faster or slower, and in the median of the labs, 6
+    blocks detect a difference of `detectable` (a fraction), if given.
+    """
     series = Declaration(name, lab, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
     kept = found(series, pairs)
     ended = Counter(one.conclusion for one in kept)
     false = ended[Conclusion.FASTER] + ended[Conclusion.SLOWER]
+    most = int(pairs * allowed)
     report(
-        f"A against A, {pairs} labs of {what}: called faster or slower",
-        false,
-        at_most(pairs // 10, f"≤ {pairs // 10} of {pairs}"),
+        f"A against A, {pairs} labs of {what}: called faster or slower", false, at_most(most, f"≤ {most} of {pairs}")
     )
     report("  faster, slower, equivalent, inconclusive", ", ".join(str(ended[one]) for one in Conclusion))
-    spread = sorted(one.detectable or 0.0 for one in kept)
-    report("  difference that 6 blocks find, median of the labs", f"{spread[len(spread) // 2]:.1%}")
+    detected = statistics.median(one.detectable or 0.0 for one in kept)
+    limit = at_most(detectable, f"≤ {detectable:.0%}") if detectable is not None else ""
+    report("  difference that 6 blocks find, median of the labs", detected, limit, f"{detected:.1%}")
