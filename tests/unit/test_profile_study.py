@@ -163,6 +163,13 @@ def test_a_function_that_computes_itself_is_named_before_its_callee() -> None:
     assert names[0] == "burn" and "serve" not in names
 
 
+def test_a_callee_with_most_of_the_difference_is_named_before_its_caller() -> None:
+    """The caller has the larger difference, because it includes the callee's, but less of it is its own."""
+    found = profiled({"main;serve;execute;project": 10e-6, BURN: 25e-6}, cpu_s=60.0).compared()
+    assert [one.name for one in found.frames[:2]] == ["burn", "project"]
+    assert found.frames[1].at_least_s > found.frames[0].at_least_s and found.frames[1].called
+
+
 def test_functions_below_the_resolution_are_part_of_their_caller() -> None:
     tree = call_tree([[on_cpu("main;often", 1000), on_cpu("main;often;rare", LEAST_SAMPLES - 1)]], [1000.0])
     assert tree.names == ("engine:cpu", "main", "often")

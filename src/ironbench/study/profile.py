@@ -47,6 +47,9 @@ _MOST_EXPLAINED = 0.8
 """If the callees of a function account for at least this fraction of its difference, the callees are named instead of
 the function."""
 
+_LEAST_OWN = 1 / 3
+"""If a smaller fraction of a function's difference remains without its callees, the function is ordered by the rest."""
+
 
 def profile(configuration: Configuration, records: Sequence[Record], archive: Archive) -> Profile | None:
     """Returns the profile of a configuration's trials. Returns None if none of them was profiled."""
@@ -99,8 +102,14 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
         _node(tree, place, family.change(tree.total.sum([place])), certain) for place in range(len(tree.names))
     )
     causes = _causes(tree, nodes, family)
-    frames = [
-        FrameChange(
+    ranked = []
+    for key, places in functions.items():
+        of_function = [place for place in places if place in causes]
+        if not whole[key].is_clear and family.has_intervals:
+            continue
+        if sum(abs(nodes[place].delta_s) for place in of_function) < abs(whole[key].delta_s) / 2:
+            continue
+        frame = FrameChange(
             *whole[key].fields,
             whole[key] in significant,
             key[0],
@@ -109,11 +118,12 @@ def compare_profiles(before: Side, after: Side, archive: Archive, *, in_blocks: 
             own.get(key, whole[key]).delta_s,
             *_path(tree, max(places, key=lambda place: abs(nodes[place].delta_s)), stacks),
         )
-        for key, places in functions.items()
-        if (whole[key].is_clear or not family.has_intervals)
-        and sum(abs(nodes[place].delta_s) for place in places if place in causes) >= abs(whole[key].delta_s) / 2
-    ]
-    frames.sort(key=lambda one: (not one.called, one.in_queue, -one.at_least_s, -abs(one.delta_s), one.name))
+        callees = [one for place in of_function for one in causes[place]]
+        rest = family.change(tree.total.sum(of_function).minus(tree.total.sum(callees)))
+        is_own = abs(rest.delta_s) >= _LEAST_OWN * abs(frame.delta_s)
+        ranked.append((frame.at_least_s if is_own else rest.at_least_s, frame))
+    ranked.sort(key=lambda one: (not one[1].called, one[1].in_queue, -one[0], -abs(one[1].delta_s), one[1].name))
+    frames = [frame for _, frame in ranked]
     activities, kernel = (
         tuple(
             sorted(
@@ -261,6 +271,11 @@ class _Change:
         return self.half_s < abs(self.delta_s)
 
     @property
+    def at_least_s(self) -> float:
+        """Distance between 0 and the closer bound of the interval. 0 if the interval contains 0."""
+        return max(abs(self.delta_s) - self.half_s, 0.0)
+
+    @property
     def fields(self) -> tuple[float, float, float, float, float]:
         """The values of the first five fields of a `TimeChange`."""
         return self.delta_s, self.delta_s - self.half_s, self.delta_s + self.half_s, self.before_s, self.after_s
@@ -334,25 +349,27 @@ def _node(tree: CallTree, place: int, change: _Change, certain: Set[tuple[str, s
     )
 
 
-def _causes(tree: CallTree, nodes: Sequence[CallNode], family: _Family) -> frozenset[int]:
-    """Returns the nodes whose difference is not explained by the functions that they call. To check this, the
-    differences of the callees in the same direction whose interval excludes 0 are added up. The callees explain the
-    difference of the caller if they are most of it, or if the rest is not significant. They do not explain a
-    significant difference if none of them is significant itself. Without intervals, all callees that change in the same
-    direction are added up.
+def _causes(tree: CallTree, nodes: Sequence[CallNode], family: _Family) -> dict[int, list[int]]:
+    """Returns the nodes whose difference is not explained by the functions that they call, each with the callees that
+    explain a part of it. To check this, the differences of the callees in the same direction whose interval excludes 0
+    are added up. The callees explain the difference of the caller if they are most of it, or if the rest is not
+    significant. They do not explain a significant difference if none of them is significant itself. Without intervals,
+    all callees that change in the same direction are added up.
     """
     callees: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):
         above = nodes[node.parent] if node.parent >= 0 else None
         if above is not None and node.delta_s * above.delta_s > 0 and (node.is_clear or not math.isfinite(node.low_s)):
             callees.setdefault(node.parent, []).append(place)
-    causes = set()
+    causes: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):
         below = callees.get(place, [])
         explained = abs(sum(nodes[one].delta_s for one in below)) >= _MOST_EXPLAINED * abs(node.delta_s)
         if below and not explained:
             rest = family.change(tree.total.sum([place]).minus(tree.total.sum(below)))
             explained = abs(rest.delta_s) <= rest.half_s < math.inf
-        if not explained or (node.certain and not any(nodes[one].certain for one in below)):
-            causes.add(place)
-    return frozenset(causes)
+        if node.certain and not any(nodes[one].certain for one in below):
+            causes[place] = []
+        elif not explained:
+            causes[place] = below
+    return causes

@@ -130,8 +130,9 @@ class ProfileComparison:
     of activities, and of subsystems."""
     frames: tuple[FrameChange, ...]
     """The functions that explain most of the difference, at most `MOST_FRAMES`. Significant differences come first,
-    ordered by `at_least_s`, with waits for a free CPU last. A function is left out if its interval contains 0 or if its
-    callees explain its difference."""
+    ordered by `at_least_s`, with waits for a free CPU last. If its callees explain more than two thirds of a
+    function's difference, only the rest counts for this order. A function is left out if its interval contains 0 or
+    if its callees explain its difference."""
     activities: tuple[GroupChange, ...]
     kernel: tuple[GroupChange, ...]
     nodes: tuple[CallNode, ...]
