@@ -224,3 +224,22 @@ def test_threads_that_connect_anew_are_the_clients_and_no_driving_threads() -> N
     assert client_cpu_s(summary) == 1.5
     assert driving_cpu_s(summary) == pytest.approx(0.9)
     assert driving_cpu_s({"client_cpu_s": summary["client_cpu_s"]}) == 1.5, "of records made before"
+
+
+@pytest.mark.parametrize(
+    ("each", "load", "warned"),
+    [
+        ({"transactions_stdev": 210.0}, Load(4), True),
+        ({"transactions_stdev": 190.0}, Load(4), False),
+        ({"transactions_stdev": 50.0, "transactions_mean": 99.0}, Load(4), False),
+        ({"transactions_stdev": 210.0, "clients": 1}, Load(1), False),
+    ],
+)
+def test_clients_with_unequal_shares_of_the_work_are_noted_but_do_not_flag(
+    each: dict[str, float], load: Load, warned: bool
+) -> None:
+    per_client = {"clients": 4, "transactions_mean": 1000.0, "busy_mean_s": 30.0, "busy_stdev_s": 0.0} | each
+    driven = Driven(NOW, summary=SUMMARY | {"failed": 0, "scripts": [], "per_client": per_client})
+    notes = warnings(OURS, load, driven, Observation(), None, cycles=False)
+    assert [one.code for one in notes if one.code == "clients-uneven"] == ["clients-uneven"] * warned
+    assert "clients-uneven" not in SUSPICIOUS

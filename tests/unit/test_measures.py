@@ -198,3 +198,15 @@ def test_a_loop_without_a_schedule_was_never_late_and_records_no_lateness() -> N
     open_loop = measures.metrics(replace(whole, summary=whole.summary | late))
     closed = measures.metrics(replace(whole, summary=whole.summary | dict.fromkeys(late, 0.0)))
     assert late.items() <= open_loop.items() and late.keys().isdisjoint(closed)
+
+
+def test_the_shares_of_the_clients_are_metrics_if_there_are_several_clients() -> None:
+    each = {"transactions_mean": 10.0, "transactions_stdev": 1.0, "busy_mean_s": 2.0, "busy_stdev_s": 0.1}
+    whole = driven([])
+
+    def found(clients: int) -> dict[str, float]:
+        several = measures.metrics(replace(whole, summary=whole.summary | {"per_client": each | {"clients": clients}}))
+        return {name: value for name, value in several.items() if name.startswith("client_") and "cpu" not in name}
+
+    assert found(2) == {f"client_{name}": value for name, value in each.items()}
+    assert found(1) == {}

@@ -16,6 +16,7 @@ CHOICE = Choice("sysbench", workloads.get("sysbench").validated({}))
 METRICS = {
     **{"read_queries": 42_007.0, "write_queries": 12_000.0, "other_queries": 6_000.0, "queries": 60_000.0},
     **{"queries_per_s": 2000.0, "retries": 3.0, "response_time_min_s": 0.001},
+    **{"client_transactions_mean": 375.0, "client_transactions_stdev": 4.5},
 }
 
 
@@ -27,6 +28,7 @@ def test_the_results_that_sysbench_prints_are_a_table() -> None:
     assert rows["events (transactions) per second"] == "100/s" and rows["queries per second"] == "2,000/s"
     assert list(rows)[:4] == [f"{kind}queries per trial" for kind in ("read ", "write ", "other ", "")]
     assert rows["read queries per trial"] == "42,007" and rows["minimum response time"] == "1.00\u202fms"
+    assert rows["events per client, mean"] == "375" and rows["events per client, SD"] == "4.50"
     assert rows["restarted events per trial"] == "3.00" and "reconnects per trial" not in rows
     assert (
         rows["average response time"] == "80.0\u202fms" and rows["95th percentile of response times"] == "176\u202fms"

@@ -21,6 +21,11 @@ completed, unless the longest wait is longer than the rest of the window.
 CUT_OFF = 0.01
 """Maximum fraction of the clients' time that may belong to long transactions that were still running at the end of the
 window (`clients-cut-off`)."""
+UNEVEN = 0.2
+"""Maximum standard deviation of the transactions per client, as a fraction of their mean (`clients-uneven`)."""
+UNEVEN_FROM = 100
+"""Minimum number of transactions per client for `clients-uneven`. With fewer transactions, chance alone can exceed
+`UNEVEN`."""
 OWN_DELAY = 0.25
 """Maximum time for which replies may wait until the drive loop reads them, as a fraction of the service time
 (`loop-delayed`)."""

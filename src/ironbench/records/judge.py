@@ -26,6 +26,8 @@ from ironbench.model.judging_limits import (
     PROFILE_UNRESOLVED,
     RATE_KEPT,
     REARMED,
+    UNEVEN,
+    UNEVEN_FROM,
 )
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
@@ -34,6 +36,7 @@ from ironbench.model.record import (
     CAN_LOSE_DATA,
     CLIENTS_CUT_OFF,
     CLIENTS_LOST,
+    CLIENTS_UNEVEN,
     CONNECTIONS_LOST,
     EMULATED,
     EMULATION_LIMIT,
@@ -74,6 +77,7 @@ def warnings(
         *_client(load, driven),
         *_rate(load, driven),
         *_cut_off(load, driven),
+        *_uneven(load, driven),
         *_connection_losses(load, driven),
         *_steadiness(load, driven),
     ]
@@ -305,6 +309,18 @@ def _cut_off(load: Load, driven: Driven) -> list[Note]:
     one, many = driven.counts
     found = {"cut_off": summary["cut_off"], "longest_wait_s": summary["longest_wait_s"], "share": share}
     return [note(CLIENTS_CUT_OFF, **found, one=one, many=many)]
+
+
+def _uneven(load: Load, driven: Driven) -> list[Note]:
+    """Warns if some clients completed far more transactions than others. Lost clients have their own warning, and under
+    a load curve, the number of active clients changes."""
+    each = driven.summary.get("per_client")
+    if not each or each["clients"] < 2 or each["transactions_mean"] < UNEVEN_FROM:
+        return []
+    if load.curve is not None or driven.summary.get("clients_lost"):
+        return []
+    relative = each["transactions_stdev"] / each["transactions_mean"]
+    return [note(CLIENTS_UNEVEN, mean=each["transactions_mean"], relative=relative)] if relative > UNEVEN else []
 
 
 def _own_delay(driven: Driven) -> list[Note]:

@@ -35,6 +35,8 @@ _PLAIN = (
 )
 _IF_ANY = ("censored", "cut_off", "cut_off_s", "receive_rearms", "connections_lost", "clients_lost")
 """Names of counts that are in a record only if they are not zero."""
+_PER_CLIENT = ("transactions_mean", "transactions_stdev", "busy_mean_s", "busy_stdev_s")
+"""Names of the values in `per_client` of the core's summary. Their metrics have the prefix `client_`."""
 _OWN_DELAY = ("loop_delay", "replies_per_wait")
 """Histograms of the drive loop's own work, whose metrics are computed by `_own_delay`."""
 _LAG = "_lag"
@@ -64,6 +66,8 @@ def metrics(driven: Driven, of_scripts: Sequence[str] = SCRIPT_FIGURES) -> dict[
         values["scheduled_throughput"] = moved / elapsed_s
     values |= {name: float(summary[name]) for name in _PLAIN if summary.get(name) is not None}
     values |= {name: float(summary[name]) for name in _IF_ANY if summary.get(name)}
+    if (each := summary.get("per_client")) and each["clients"] > 1:
+        values |= {f"client_{name}": float(each[name]) for name in _PER_CLIENT}
     if summary.get("due") is not None:
         values["due"] = float(summary["due"])
     values |= _own_delay(driven)

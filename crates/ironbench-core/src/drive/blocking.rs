@@ -303,6 +303,7 @@ impl<C: Library> BlockingRun<'_, '_, '_, C> {
         }
         if well {
             self.recorder.complete(ending.kind, intended, begun, now);
+            self.recorder.count_for(0, begun, now);
         } else {
             self.start.failed(&self.recorder.tally, now);
         }

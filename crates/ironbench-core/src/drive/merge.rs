@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::outcome::{Columns, Outcome, response_columns};
 use super::summary::{ScriptSummary, StatementSummary, Summary};
 use crate::measure::Histogram;
+use crate::measure::clients::pooled;
 use crate::measure::seconds::{MergeableSecond, Second};
 use crate::{Error, Result};
 
@@ -132,6 +133,7 @@ impl Summary {
         if self.loss_cause.is_empty() {
             self.loss_cause = other.loss_cause;
         }
+        self.per_client = self.per_client.zip(other.per_client).map(|(ours, theirs)| ours.plus(theirs));
         self.scripts.iter_mut().zip(other.scripts).for_each(|(script, more)| script.add(more));
         for more in other.statements {
             match self.statements.iter_mut().find(|statement| statement.is_of(&more)) {
@@ -188,17 +190,12 @@ impl StatementSummary {
         (&self.script, self.line, self.command) == (&other.script, other.line, other.command)
     }
 
-    /// The variance of all values is the variance within each set plus the variance between the means of the sets.
     fn add(&mut self, other: &Self) {
-        let (ours, theirs) = (self.count as f64, other.count as f64);
-        let all = ours + theirs;
-        if all == 0.0 {
+        if self.count + other.count == 0 {
             return;
         }
-        let mean_s = (ours * self.mean_s + theirs * other.mean_s) / all;
-        let squares = |count: f64, of: &Self| count * (of.stdev_s.powi(2) + (of.mean_s - mean_s).powi(2));
-        self.stdev_s = ((squares(ours, self) + squares(theirs, other)) / all).sqrt();
-        self.mean_s = mean_s;
+        let values = |of: &Self| (of.count as f64, of.mean_s, of.stdev_s);
+        (self.mean_s, self.stdev_s) = pooled(values(self), values(other));
         self.count += other.count;
         self.failed += other.failed;
     }

@@ -8,6 +8,7 @@ use super::jobs::Jobs;
 use super::kind::Kind;
 use super::plan::Plan;
 use super::thread_results::ThreadResults;
+use crate::measure::clients::{ClientWork, PerClient};
 use crate::measure::cpu::CpuTime;
 use crate::measure::tally::{Counts, ReplyTimes};
 use crate::measure::{Histogram, Tally, clock};
@@ -93,6 +94,9 @@ pub struct Summary {
     /// connection was lost.
     #[serde(default)]
     pub loss_cause: String,
+    /// How evenly the clients of a closed loop worked, or None if a schedule or a queue of jobs distributes the work.
+    #[serde(default)]
+    pub per_client: Option<PerClient>,
     pub scripts: Vec<ScriptSummary>,
     /// The statements inside the window, in the order of the scripts. Empty unless each statement is timed.
     pub statements: Vec<StatementSummary>,
@@ -257,6 +261,7 @@ pub(super) fn of(
         connections_lost: total.connections_lost,
         clients_lost: results.clients_lost as u64,
         loss_cause: results.loss_cause.clone(),
+        per_client: per_client(plan, jobs, results),
         scripts: scripts(kinds, &measured, &total),
         statements: statements(kinds, &measured),
         client_cpu_s: CpuSeconds { user: clock::to_seconds(cpu.user_ns), system: clock::to_seconds(cpu.system_ns) },
@@ -285,6 +290,12 @@ pub(super) fn of(
     };
     summary.set_lateness(&delays.lateness);
     summary
+}
+
+fn per_client(plan: &Plan, jobs: Option<&dyn Jobs>, results: &ThreadResults) -> Option<PerClient> {
+    let shared = plan.schedule.is_open() || jobs.is_some_and(|jobs| jobs.waiting_clients() > 0);
+    let works: Vec<ClientWork> = results.recordings.iter().flat_map(|one| one.clients.iter().copied()).collect();
+    if shared { None } else { PerClient::of(&works) }
 }
 
 /// Returns the number and total time of the transactions that count as cut off. These transactions were in progress at

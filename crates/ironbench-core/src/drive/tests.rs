@@ -70,6 +70,8 @@ proptest! {
         prop_assert_eq!(outcome.histograms["service_time"].count(), planned);
         prop_assert_eq!(sum(&outcome.timeline["transactions"]), planned);
         prop_assert_eq!(sum(&outcome.seconds["transactions"]), planned);
+        let even = outcome.summary.per_client.unwrap();
+        prop_assert_eq!((even.clients, even.transactions_mean, even.transactions_stdev), (clients, n as f64, 0.0));
         prop_assert!(!outcome.summary.cut_short && !outcome.summary.aborted);
     }
 
@@ -78,6 +80,7 @@ proptest! {
         let open = Schedule::Open { rate: 20_000.0, arrivals: Arrivals::Poisson };
         let outcome = run(&Plan { schedule: open, ..plan(clients, threads, Stop::Transactions(n)) });
         prop_assert_eq!(outcome.summary.transactions, n * clients as u64);
+        prop_assert_eq!(outcome.summary.per_client, None);
     }
 }
 
@@ -103,6 +106,7 @@ fn what_ends_in_the_warm_up_is_not_measured_but_completed() {
         Plan { engine: Engine::Null { service_ns: 1_000_000 }, warmup_s: 0.2, ..plan(2, 1, Stop::DurationS(0.3)) };
     let summary = run(&plan).summary;
     assert!(summary.completed > summary.transactions);
+    assert_eq!(2.0 * summary.per_client.unwrap().transactions_mean, summary.transactions as f64);
     assert!((summary.elapsed_s - 0.3).abs() < 1e-9);
     assert!(summary.unfinished <= 2);
 }

@@ -202,6 +202,7 @@ pub fn run<W: Worker>(
                 let waiting = context.clients() > context.plan.clients;
                 let open = context.plan.schedule.is_open() || waiting || worker.waits_for_jobs();
                 let mut recorder = Recorder::new(thread, context.kinds, window, open, slices, &context.control.live);
+                recorder.count_clients(share.len());
                 let ended = worker.run(&start, &mut recorder);
                 let mut recording = recorder.finish();
                 recording.cpu = window_cpu.in_window(thread).unwrap_or(recording.cpu);

@@ -1,5 +1,6 @@
 //! Turns instants into measurements, with clocks, schedules, histograms and a timeline.
 pub mod buckets;
+pub mod clients;
 pub mod clock;
 pub mod completed;
 pub mod cpu;

@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 
 use super::buckets::Buckets;
+use super::clients::ClientWork;
 use super::clock::{NEVER, SECOND};
 use super::completed::Completed;
 use super::cpu::CpuTime;
@@ -99,6 +100,7 @@ pub struct Recorder<'a> {
     slices: Sender<Slice>,
     live: &'a Live,
     completed: Completed,
+    clients: Vec<ClientWork>,
 }
 
 /// The measurements of a thread in its window, and its tally since the start.
@@ -135,6 +137,8 @@ pub struct Recording {
     pub loop_wait_ns: u64,
     pub timeline: Vec<Bucket>,
     pub cpu: CpuTime,
+    /// The measured transactions of each client of the thread. Empty unless `count_clients` was called.
+    pub clients: Vec<ClientWork>,
 }
 
 impl<'a> Recorder<'a> {
@@ -177,7 +181,13 @@ impl<'a> Recorder<'a> {
             slices,
             live,
             completed: Completed::default(),
+            clients: Vec::new(),
         }
+    }
+
+    /// Prepares `count_for` for this number of clients.
+    pub fn count_clients(&mut self, clients: usize) {
+        self.clients = vec![ClientWork::default(); clients];
     }
 
     /// Returns the instant at which `pass_time` must be called next. Later events may be recorded only after that call.
@@ -216,6 +226,17 @@ impl<'a> Recorder<'a> {
         } else if self.is_drained(intended) {
             let of_kind = if self.open_loop { &mut self.response[kind] } else { &mut self.edges.drained[kind] };
             of_kind.record(now - intended);
+        }
+    }
+
+    /// Counts a transaction that succeeded at `now` for the client that ran it, if it is measured. The clients of a
+    /// thread are counted from 0.
+    #[inline]
+    pub fn count_for(&mut self, client: usize, begun: u64, now: u64) {
+        if self.measures(begun) {
+            let one = &mut self.clients[client];
+            one.transactions += 1;
+            one.busy_ns += now - begun.max(self.turns.opened);
         }
     }
 
@@ -353,6 +374,7 @@ impl<'a> Recorder<'a> {
             lag: self.lag.take(),
             timeline: self.timeline,
             cpu: self.cpu,
+            clients: self.clients,
         }
     }
 

@@ -30,6 +30,10 @@ _FACTS = {
     "average response time": "response_time_mean_s",
     "95th percentile of response times": "response_time_p95_s",
     "maximum response time": "response_time_max_s",
+    "events per client, mean": "client_transactions_mean",
+    "events per client, SD": "client_transactions_stdev",
+    "execution time per client, mean": "client_busy_mean_s",
+    "execution time per client, SD": "client_busy_stdev_s",
 }
 
 

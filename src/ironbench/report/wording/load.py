@@ -4,11 +4,12 @@ throughput."""
 from __future__ import annotations
 
 from ironbench import units
-from ironbench.model.judging_limits import CLIENT_SATURATED, CUT_OFF, FAILED_LIMITS, OWN_DELAY, RATE_KEPT
+from ironbench.model.judging_limits import CLIENT_SATURATED, CUT_OFF, FAILED_LIMITS, OWN_DELAY, RATE_KEPT, UNEVEN
 from ironbench.model.note import NoteRange
 from ironbench.model.record import (
     CLIENTS_CUT_OFF,
     CLIENTS_LOST,
+    CLIENTS_UNEVEN,
     CONNECTIONS_LOST,
     LATENCY_LATE,
     LOOP_DELAYED,
@@ -179,6 +180,16 @@ def clients_cut_off(cut_off: Number, longest_wait_s: Number, share: Number, one:
         f"{either(many, 'transactions')}; "
         f"{agreed(cut_off, 'it', 'they')} took {percent(share, CUT_OFF)} of the clients' time. Check for lock "
         "waits"
+    )
+
+
+@wording(CLIENTS_UNEVEN)
+def clients_uneven(mean: Number, relative: Number) -> str:
+    """Example with mean=1000.0, relative=0.4: `some clients completed far more transactions than others: 1,000 per
+    client on average, with a standard deviation of 40% of the mean`."""
+    return (
+        f"some clients completed far more transactions than others: {number(mean)} per client on average, with a "
+        f"standard deviation of {percent(relative, UNEVEN)} of the mean"
     )
 
 

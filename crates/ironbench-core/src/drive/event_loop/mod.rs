@@ -319,6 +319,7 @@ impl<T: Transport, X: Transaction> EventLoopRun<'_, '_, T, X> {
         }
         if ending.well {
             self.recorder.complete(ending.kind, intended, begun, now);
+            self.recorder.count_for(client, begun, now);
         } else {
             self.recorder.fail(ending.kind, begun, now);
             self.failed(now);

@@ -149,4 +149,7 @@ fn turns_continue_when_a_thread_has_lost_all_of_its_clients_and_count_the_time_t
         assert!(turn.busy_ns >= 2 * 200 * MILLISECOND * 9 / 10, "{turn:?}");
     }
     assert!((summary.elapsed_s - 0.6).abs() < 0.1, "{}", summary.elapsed_s);
+    let uneven = summary.per_client.unwrap();
+    assert_eq!(2.0 * uneven.transactions_mean, summary.transactions as f64);
+    assert!(uneven.transactions_stdev > 0.9 * uneven.transactions_mean, "{uneven:?}");
 }

@@ -103,6 +103,7 @@ proptest! {
         let (sender, receiver) = channel();
         let live = Live::default();
         let mut recorder = Recorder::new(0, 1, Window { start: NEVER, end: NEVER }, true, sender, &live);
+        recorder.count_clients(1);
         let (mut now, mut before, mut left) = (1000, 0, all.as_slice());
         let (mut turned, mut forgotten) = (0, 0);
         for &(width, gap, forget) in &slices {
@@ -114,6 +115,7 @@ proptest! {
                         recorder.pass_time(at);
                     }
                     recorder.complete(0, at.saturating_sub(900), at, at);
+                    recorder.count_for(0, at, at);
                 }
                 recorder.pass_time(now + width);
                 prop_assert_eq!(recorder.end_turn().0.transactions, 3);
@@ -129,6 +131,7 @@ proptest! {
                     recorder.pass_time(at);
                 }
                 recorder.complete(0, at.saturating_sub(took + 50), at - took, at);
+                recorder.count_for(0, at - took, at);
             }
             recorder.pass_time(now + width);
             prop_assert!(recorder.is_resting());
@@ -142,7 +145,9 @@ proptest! {
         prop_assert_eq!(turned, inside);
         prop_assert_eq!(recording.measured.total().transactions, inside);
         prop_assert_eq!(recording.total.total().transactions, inside + kept.len() as u64 + forgotten);
-        prop_assert_eq!(recording.busy_ns, Some(all.iter().map(|(_, took)| took).sum()));
+        let busy_ns = all.iter().map(|(_, took)| took).sum();
+        prop_assert_eq!(recording.busy_ns, Some(busy_ns));
+        prop_assert_eq!(recording.clients, [ClientWork { transactions: inside, busy_ns }]);
         prop_assert_eq!(recording.elapsed_ns, whole);
         prop_assert_eq!(recording.timeline, plain.timeline);
         prop_assert_eq!(recording.service[0].buckets(), plain.service[0].buckets());

@@ -15,6 +15,7 @@
 use super::{EMPTY_WINDOW, LoopRounds, Phase, Recorder, Slice, Window};
 use crate::measure::Tally;
 use crate::measure::buckets::Buckets;
+use crate::measure::clients::ClientWork;
 use crate::measure::clock::NEVER;
 use crate::measure::cpu::CpuTime;
 use crate::measure::tally::Counts;
@@ -56,6 +57,7 @@ struct Snapshot {
     sent: usize,
     carried_ns: u64,
     busy_ns: u64,
+    clients: Vec<ClientWork>,
     cpu: CpuTime,
     /// Counts at the start of the slice.
     tally: Tally,
@@ -162,6 +164,7 @@ impl Recorder<'_> {
         (self.sent, self.carried_ns, self.cpu, self.counted) =
             (before.sent, before.carried_ns, before.cpu, before.counted);
         self.turns.busy_ns = before.busy_ns;
+        self.clients.clone_from(&before.clients);
         self.turns.excluded.fill(Counts::default());
         self.turns.answers = before.answers.clone().or_else(|| Some(Vec::new()));
         self.turns.tally_at_rest = before.tally.clone();
@@ -181,6 +184,7 @@ impl Recorder<'_> {
         before.buckets = self.timeline.len();
         (before.sent, before.carried_ns, before.cpu) = (self.sent, self.carried_ns, self.cpu);
         before.busy_ns = self.turns.busy_ns;
+        before.clients.clone_from(&self.clients);
         before.answers = self.turns.answers.clone();
     }
 
