@@ -133,6 +133,48 @@ def test_a_transaction_counter_without_times_is_refused_with_the_setting(tmp_pat
     assert "contains no times" in (said := refused("hammerdb", plain, tmp_path)) and "tcset timestamps 1" in said
 
 
+def hammerdb_files(tmp_path: Path, database: str = "PostgreSQL", sections: int = 1) -> list[Path]:
+    """Returns the log of a run on PostgreSQL, and a log of the transaction counter."""
+    log, counter = tmp_path / "hammerdb.log", tmp_path / "hdbtcount.log"
+    log.write_text((DATA / "hammerdb.txt").read_text())
+    counter.write_text((DATA / "hammerdb-counter.txt").read_text().replace("MariaDB", database) * sections)
+    return [log, counter]
+
+
+def test_the_counter_log_of_a_run_is_merged_with_its_log(tmp_path: Path) -> None:
+    log, counter = hammerdb_files(tmp_path)
+    (alone,), (series,) = foreign.read("hammerdb", log, ""), foreign.read("hammerdb", counter, "")
+    for paths in ([log, counter], [counter, log]):
+        both = foreign.read_run("hammerdb", paths, "night")
+        assert both.metrics == alone.metrics and both.seconds == series.seconds and both.parts == alone.parts
+        assert (both.clients, both.elapsed_s, both.label) == (alone.clients, alone.elapsed_s, "night")
+        assert both.file == ", ".join(path.name for path in paths)
+        assert both.id not in (alone.id, series.id)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "database", "sections", "cause"),
+    [
+        ((0, 0), "PostgreSQL", 1, "NOPM"),
+        ((1, 1), "PostgreSQL", 1, "transaction counter"),
+        ((0, 1), "MariaDB", 1, "MariaDB"),
+        ((0, 1), "PostgreSQL", 2, "2 results"),
+    ],
+)
+def test_files_of_different_runs_are_not_merged(
+    tmp_path: Path, chosen: tuple[int, int], database: str, sections: int, cause: str
+) -> None:
+    files = hammerdb_files(tmp_path, database, sections)
+    with pytest.raises(InputError) as error:
+        foreign.read_run("hammerdb", [files[one] for one in chosen], "")
+    assert cause in str(error.value) and "each file" in error.value.hint
+
+
+def test_only_hammerdb_writes_a_run_into_several_files(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="one file"):
+        foreign.read_run("sysbench", [DATA / "sysbench.txt", DATA / "sysbench-histogram.txt"], "")
+
+
 def test_several_results_in_a_file_are_several_records(tmp_path: Path) -> None:
     one = (DATA / "hammerdb.txt").read_text()
     (tmp_path / "loop.txt").write_text(one + one.replace("35849", "40000").replace("4 Active", "8 Active"))

@@ -28,7 +28,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> str:
     for one in [*map(suspect, sweep(DISK, 3000, 6, clients=(1, 4), repeats=1)), fast]:
         Store(directory).keep(one)
     begun(directory)
-    foreign.take_in("pgbench", Path(__file__).parents[1] / "data" / "foreign" / "pgbench.txt", "", directory)
+    foreign.take_in("pgbench", [Path(__file__).parents[1] / "data" / "foreign" / "pgbench.txt"], "", directory)
     return str(directory)
 
 

@@ -53,8 +53,13 @@ def export(
 
 @app.command("import")
 def import_(
-    file: Annotated[
-        str, typer.Argument(help="A file from `ironbench record export`; with --from, the output of another program.")
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="A file from `ironbench record export`; with --from, the output of another program. With --from "
+            "hammerdb, several files of the same run become one record.",
+        ),
     ],
     results: Annotated[
         str,
@@ -78,7 +83,10 @@ def import_(
     """Import records of another machine, or of another program. Imports all records of the file, or none."""
     usual = usual_results()
     if program:
-        return _foreign(program, Path(file), label, Path(results) if results else usual)
+        return _foreign(program, [Path(file) for file in files], label, Path(results) if results else usual)
+    if len(files) > 1:
+        raise InputError(files[1], "is a second file", "import each file separately, or add --from PROGRAM")
+    (file,) = files
     if label:
         raise InputError(
             "--label", "applies only to results of other programs", "add --from PROGRAM, or remove --label"
@@ -107,11 +115,11 @@ def import_(
     return 0
 
 
-def _foreign(program: str, path: Path, label: str, directory: Path) -> int:
+def _foreign(program: str, paths: list[Path], label: str, directory: Path) -> int:
     from ironbench.records import foreign
 
     Store(directory).validate()
-    records, known = foreign.take_in(program, path, label, directory)
+    records, known = foreign.take_in(program, paths, label, directory)
     printer, place = Printer(), "" if directory == usual_results() else f" --results {directory}"
     for record in records:
         printer.data(record.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -36,6 +37,32 @@ def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
     Raises InputError if the program is unknown, or if the file is not the program's output or contains no complete
     result.
     """
+    output, results = _results(program, path)
+    return _records(output, program, results, label, path.name, output.digest())
+
+
+def read_run(program: str, paths: Sequence[Path], label: str) -> ForeignRecord:
+    """Returns the result of one run whose output is in several files.
+
+    Raises InputError as `read` does, and if the program writes a single file, if a file contains several results, or if
+    the files cannot belong to the same run.
+    """
+    parts = []
+    for path in paths:
+        output, results = _results(program, path)
+        if program != "hammerdb":
+            raise InputError(f"--from {program}", "accepts one file", "import each file separately")
+        if len(results) > 1:
+            cause = f"contains {len(results)} results, so it is unknown which of them belongs to the other files"
+            raise output.refused(cause, "import each file with its own `ironbench record import`")
+        parts.append((output, results[0]))
+    digest = hashlib.sha256("".join(output.digest() for output, _ in parts).encode()).hexdigest()
+    names = ", ".join(path.name for path in paths)
+    (record,) = _records(parts[0][0], program, [hammerdb.merged(parts)], label, names, digest)
+    return record
+
+
+def _results(program: str, path: Path) -> tuple[Output, list[Result]]:
     if program not in PROGRAMS:
         raise InputError(f"--from {program}", "unknown program", nearest(program, list(PROGRAMS)))
     output = Output(path, program)
@@ -48,14 +75,20 @@ def read(program: str, path: Path, label: str) -> list[ForeignRecord]:
             if other
             else "the output may be truncated: let the program run to its end",
         )
-    digest, now = output.digest(), datetime.now(UTC).isoformat(timespec="seconds")
+    return output, results
+
+
+def _records(
+    output: Output, program: str, results: Sequence[Result], label: str, file: str, digest: str
+) -> list[ForeignRecord]:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
     records = [
         ForeignRecord(
             id=f"{program}-{digest[:12]}" + (f"-{number}" if len(results) > 1 else ""),
             program=program,
             version=one.version,
             label=safe(label) + (f" {number}" if label and len(results) > 1 else ""),
-            file=safe(path.name),
+            file=safe(file),
             digest=digest,
             imported_at=now,
             started_at=one.started_at,
@@ -86,10 +119,11 @@ def recognised(path: Path) -> str:
     return ""
 
 
-def take_in(program: str, path: Path, label: str, directory: Path) -> tuple[list[ForeignRecord], int]:
-    """Imports every result in the output of a program. Returns the records, and how many of them existed already and
-    were left unchanged. Raises UnwrittenError, and InputError as `read` does."""
-    records = read(program, path, label)
+def take_in(program: str, paths: Sequence[Path], label: str, directory: Path) -> tuple[list[ForeignRecord], int]:
+    """Imports every result in the output of a program, or one result from several files. Returns the records, and how
+    many of them existed already and were left unchanged. Raises UnwrittenError, and InputError as `read` and `read_run`
+    do."""
+    records = read(program, paths[0], label) if len(paths) == 1 else [read_run(program, paths, label)]
     known = {record.id: record for record in every(directory)}
     for record in records:
         if record.id not in known:

@@ -7,7 +7,8 @@ Supports HammerDB 2.23 to 5.0 (https://www.hammerdb.com/document.html), and only
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -66,6 +67,45 @@ def read(output: Output) -> list[Result]:
     if output.head.startswith(hammerdb_counter.START.encode()):
         return hammerdb_counter.read(output)
     return _results(output.lines())
+
+
+def merged(parts: Sequence[tuple[Output, Result]]) -> Result:
+    """Returns the result of one run from the results of its separate files: the log, the time profile and the log of
+    the transaction counter. Raises InputError if the files cannot belong to the same run."""
+    separate = "import each file with its own `ironbench record import`"
+    _, whole = parts[0]
+    whole = replace(whole, facts=dict(whole.facts), parts=list(whole.parts), rows=list(whole.rows))
+    for output, one in parts[1:]:
+        for what, ours, theirs in (
+            ("NOPM", whole.metrics, one.metrics),
+            ("response times", whole.parts, one.parts),
+            ("a transaction counter", whole.rows, one.rows),
+        ):
+            if ours and theirs:
+                raise output.refused(f"contains {what}, like a file before it", separate)
+        for name in ("workload", "database"):
+            ours_text, theirs_text = whole.facts.get(name, ""), one.facts.get(name, "")
+            if ours_text and theirs_text and ours_text.casefold() != theirs_text.casefold():
+                raise output.refused(f"is for {theirs_text}, but a file before it is for {ours_text}", separate)
+        if whole.clients and one.clients and whole.clients != one.clients:
+            cause = f"has {one.clients} virtual users, but a file before it has {whole.clients}"
+            raise output.refused(cause, separate)
+        if whole.started_at and one.started_at and whole.started_at[:10] != one.started_at[:10]:
+            cause = f"starts on {one.started_at[:10]}, but a file before it on {whole.started_at[:10]}"
+            raise output.refused(cause, separate)
+        whole = replace(
+            whole,
+            version=whole.version or one.version,
+            started_at=whole.started_at or one.started_at,
+            elapsed_s=whole.elapsed_s or one.elapsed_s,
+            clients=whole.clients or one.clients,
+            facts=one.facts | whole.facts,
+            metrics=whole.metrics | one.metrics,
+            parts=whole.parts + one.parts,
+            rows=whole.rows + one.rows,
+            failed_users=whole.failed_users + one.failed_users,
+        )
+    return whole
 
 
 def _results(lines: Iterable[str]) -> list[Result]:
