@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from raw_mysql import RawMysql
 from raw_server import RawServer
 from user import PAUSED, User
 
@@ -289,3 +290,36 @@ def test_the_lines_of_the_guide_run(verb: str, user: User, theirs: str) -> None:
         words = [theirs if word.startswith("postgresql://") else word for word in shlex.split(line)[1:]]
         told = user(*words)
         assert told.code in (0, 3), (line, told)  # flagged if other programs used its CPU time
+
+
+def test_a_global_setting_of_a_running_mariadb_is_changed_for_its_trials_and_changed_back(
+    user: User, raw_mysql: RawMysql, mysql_database: str
+) -> None:
+    (before,) = raw_mysql.query("SELECT @@global.sort_buffer_size")
+    address = f"mysql://root@localhost/{mysql_database}?socket={raw_mysql.socket}&tls=disable"
+    (user.home / "sort.sql").write_text("SELECT @@sort_buffer_size;\n")
+    named = ("--script", "sort.sql", "--setting", "sort_buffer_size")
+    told = user("lab", "new", "setting", "--dsn", address, *named)
+    assert told.code == 0, told
+    text = (user.home / "setting.toml").read_text()
+    for other in ("innodb_flush_log_at_trx_commit", "innodb_io_capacity", "join_buffer_size"):
+        assert f"# [vary.{other}]" in text
+    assert "innodb_log_file_size" not in text, "needs a restart"
+    lab = tomllib.loads(text)
+    (now, changed) = lab["vary"]["sort_buffer_size"].items()
+    assert now[1] == {} and str(before[0]) == now[0]
+    # The script writes nothing, so it needs no copy of a database.
+    text = re.sub(r"\[data\]\n.*\n", "", text)
+    text = re.sub(r'duration = ".*"', 'duration = "0.3s"\nwarmup = "0s"', text)
+    text = text.replace("[measure]", '[measure]\nrepeats = 1\nquiet = "0s"')
+    (user.home / "setting.toml").write_text(text)
+    told = user("lab", "run", "setting.toml", "--trust")
+    assert told.code in (0, 3), told
+    (directory,) = (path.parent for path in user.results.glob("labs/*/plan.json"))
+    store = LabDirectory(directory).store
+    found = {
+        record.cell.levels["sort_buffer_size"]: store.engine(record.engine)["settings"]["sort_buffer_size"]
+        for record in LabDirectory(directory).records()
+    }
+    assert found == {str(before[0]): str(before[0]), changed[0]: str(16 << 20)}
+    assert raw_mysql.query("SELECT @@global.sort_buffer_size") == [before]

@@ -101,6 +101,8 @@ class SuggestedSetting:
     """Effect of the setting, as a sentence."""
     session: bool = False
     """Whether a connection can change the setting for itself."""
+    on_server: bool = False
+    """Whether a statement changes the setting of a running server for new connections (`Engine.set_on_server`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +352,11 @@ class Engine(ABC):
         contain settings."""
         hint = f"change {name} with a command instead ([commands] in the lab file)"
         raise InputError("--dsn", f"a DSN of {self.name} cannot set {name}", hint)
+
+    def set_on_server(self, text: str, name: str, value: str) -> str:
+        """Returns the shell command that changes a setting of the running server in the DSN `text`, without a password.
+        Connections that are opened afterwards use the new value. Only for suggested settings with `on_server`."""
+        raise NotImplementedError(f"{self.name}: no suggested setting is changed on a running server")
 
     def without_session_settings(self, text: str) -> str:
         """Returns the DSN `text` without settings of the connection."""

@@ -47,7 +47,10 @@ class MariadbEngine(Engine):
     traits = Traits(
         knobs=(
             SuggestedSetting(
-                "innodb_flush_log_at_trx_commit", ("1", "2"), "With 2, a power failure may lose the last commits."
+                "innodb_flush_log_at_trx_commit",
+                ("1", "2"),
+                "With 2, a power failure may lose the last commits.",
+                on_server=True,
             ),
             SuggestedSetting("innodb_doublewrite", ("ON", "OFF"), "With OFF, a power failure may leave torn pages."),
             SuggestedSetting(
@@ -56,10 +59,17 @@ class MariadbEngine(Engine):
                 "With a larger redo log, InnoDB writes back dirty pages less often, but crash recovery takes longer.",
             ),
             SuggestedSetting(
-                "innodb_io_capacity", ("200", "2000"), "I/Os per second for writing back dirty pages in the background."
+                "innodb_io_capacity",
+                ("200", "2000"),
+                "I/Os per second for writing back dirty pages in the background.",
+                on_server=True,
             ),
-            SuggestedSetting("sort_buffer_size", ("2M", "16M"), "Memory for each sort before it uses temp files."),
-            SuggestedSetting("join_buffer_size", ("256K", "4M"), "Memory for each join that cannot use an index."),
+            SuggestedSetting(
+                "sort_buffer_size", ("2M", "16M"), "Memory for each sort before it uses temp files.", on_server=True
+            ),
+            SuggestedSetting(
+                "join_buffer_size", ("256K", "4M"), "Memory for each join that cannot use an index.", on_server=True
+            ),
         ),
         doc="the MariaDB that is installed on the machine, the installation in `--set bin=/path`, or "
         "an existing MariaDB or MySQL server (`--dsn`)",
@@ -178,6 +188,10 @@ class MariadbEngine(Engine):
     def log_reader(self, path: Path) -> LogReader | None:
         format = logs.recognised(path)
         return logs.MysqlLogs(format) if format else None
+
+    def set_on_server(self, text: str, name: str, value: str) -> str:
+        address, _ = dsn.parse(text, {})
+        return existing_server.set_command(address, name, value)
 
     def server_of(self, text: str) -> str:
         address, _ = dsn.parse(text, {})

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 Query = Callable[[str], list[Row]]
 _OBSERVERS = 1
+_SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _PROBE_S = 5.0
 """Maximum time in seconds without a reply when `requires_tls` queries a server."""
 
@@ -52,6 +54,22 @@ def find(address: MysqlAddress, query: Query) -> LocalServer:
     roles = {"data": str(data), "log": str(log), "temp": known.get("tmpdir", "")}
     there = {role: str(Path(path)) for role, path in roles.items() if path and Path(path).is_dir()}
     return LocalServer(processes.identify(working[0]), there)
+
+
+def set_command(address: MysqlAddress, name: str, value: str) -> str:
+    """Returns a shell command that runs the server's client program and changes a global variable. Connections that are
+    opened afterwards use the new value. The program reads the password from the environment or an option file.
+
+    `value`: a whole number, optionally with a suffix, which option files accept but the statement SET does not."""
+    where = ["--socket", address.socket] if address.socket else ["--host", address.host, "--port", str(address.port)]
+    if not address.socket:
+        where += ["--protocol", "TCP"]
+    if address.tls_ca:
+        where += ["--ssl-ca", address.tls_ca]
+    scale = _SUFFIXES.get(value[-1:], 1)
+    number = int(value) if scale == 1 else int(value[:-1]) * scale
+    statement = f"SET GLOBAL {name} = {number}"
+    return shlex.join(["mariadb", *where, "--user", address.user, "--execute", statement])
 
 
 def requires_tls(address: MysqlAddress, secrets: Secrets) -> bool:

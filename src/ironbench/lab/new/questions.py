@@ -29,7 +29,7 @@ def _begun(here: LabContext, question: str) -> Iterator[str]:
 
 
 def _setting(here: LabContext) -> Iterator[str]:
-    knobs = [knob for knob in here.engine.traits.knobs if knob.session or not here.dsn]
+    knobs = [knob for knob in here.engine.traits.knobs if knob.session or knob.on_server or not here.dsn]
     if not knobs:
         where = " on an existing server" if here.dsn else ""
         cause = f"`lab new` knows no setting of {here.engine.name} that a lab can vary{where}"
@@ -42,6 +42,10 @@ def _setting(here: LabContext) -> Iterator[str]:
         )
     first = by_name[here.setting] if here.setting else knobs[0]
     yield from _begun(here, f"How does {first.name} affect performance?")
+    if here.dsn and any(knob.on_server for knob in knobs):
+        yield "# The commands change the server for all its users, and change it back after each trial. They need the"
+        yield "# server's client program and the privilege to change global settings. The program reads the password from"
+        yield "# the environment or an option file."
     yield from _of_knob(here, first)
     yield "# Other settings worth testing: uncomment one instead of the factor above, and plan again."
     for knob in (one for one in knobs if one is not first):
@@ -54,7 +58,16 @@ def _of_knob(here: LabContext, knob: SuggestedSetting) -> list[str]:
     levels = list(dict.fromkeys([now or knob.levels[0], *knob.levels]))
     head = f"[vary.{knob.name}]"
     about = f"# {knob.about}" + (f" The current value is {now}." if now else f" {knob.levels[0]} is the default.")
-    if here.dsn:
+    if here.dsn and knob.on_server:
+        to = here.engine.set_on_server
+        restored = quoted(to(here.dsn, knob.name, levels[0]))
+        others = (one for one in levels[1:] if to(here.dsn, knob.name, one) != to(here.dsn, knob.name, levels[0]))
+        lines = [f"{quoted(levels[0])} = {{}}"]
+        lines += [
+            f"{quoted(one)} = {{ prepare = {quoted(to(here.dsn, knob.name, one))}, cleanup = {restored} }}"
+            for one in others
+        ]
+    elif here.dsn:
         other = here.engine.with_session_setting
         lines = [f"{quoted(level)} = {{ dsn = {quoted(other(here.dsn, knob.name, level))} }}" for level in levels]
     else:
