@@ -28,8 +28,8 @@ from ironbench.workloads.tpcc import WORKLOAD, tables
 pytestmark = pytest.mark.live
 
 
-def loaded(engine: str, place: Path) -> Iterator[Session]:
-    with running(engine, place, 4) as session:
+def loaded(engine: str, place: Path, clients: int = 4) -> Iterator[Session]:
+    with running(engine, place, clients) as session:
         dataset = tables.dataset(engine, WORKLOAD.validated({}))
         prepare.fill(session, dataset, 2, Printer(io.StringIO(), io.StringIO()))
         yield session
