@@ -44,8 +44,8 @@ def _setting(here: LabContext) -> Iterator[str]:
     yield from _begun(here, f"How does {first.name} affect performance?")
     if here.dsn and any(knob.on_server for knob in knobs):
         yield "# The commands change the server for all its users, and change it back after each trial. They need the"
-        yield "# server's client program and the privilege to change global settings. The program reads the password from"
-        yield "# the environment or an option file."
+        yield "# server's client program and the privilege to change global settings. The program reads the password"
+        yield "# from the environment or an option file."
     yield from _of_knob(here, first)
     yield "# Other settings worth testing: uncomment one instead of the factor above, and plan again."
     for knob in (one for one in knobs if one is not first):
