@@ -15,9 +15,9 @@ from ironbench.model.secrets import Secrets
 SCHEMES = ("mysql", "mariadb")
 DEFAULT_PORT = 3306
 _WORDS = ("socket", "tls", "tls_ca")
-_INIT = "set session sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')"
+_INIT = "set session autocommit = 1, sql_mode = concat(@@sql_mode, ',ANSI_QUOTES,PIPES_AS_CONCAT')"
 """First statement on connections for ironbench's own statements. The statement enables the quotes and the concatenation
-operator of standard SQL."""
+operator of standard SQL. Each statement outside of BEGIN and COMMIT commits by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,15 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
 
     def __init__(self, address: MysqlAddress, secrets: Secrets, own: OwnedServer | None = None) -> None:
         super().__init__(address, secrets, own)
-        self._sql_mode = self.asked(lambda query: query("select @@global.sql_mode")[0][0]) or ""
+        sql_mode, commits, at_connect = self.asked(
+            lambda query: query("select @@global.sql_mode, @@global.autocommit, @@global.init_connect")[0]
+        )
+        self._sql_mode = sql_mode or ""
         """sql_mode of clients. ironbench's own connections use a different sql_mode."""
+        off = commits == "0" or "autocommit" in (at_connect or "").lower()
+        self._client_init = ["set session autocommit = 1"] if off else []
+        """First statements of clients. Scripts expect that a statement outside of BEGIN and COMMIT commits by itself.
+        Usually, clients send no such statement, because it would make connecting slower."""
 
     def connect(self, as_client: bool = False) -> MysqlConnection:
         from ironbench import _core
@@ -47,7 +54,8 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         caller closes the connection."""
         from ironbench import _core
 
-        return _core.MysqlConnection(json.dumps(self._address.connection(self._secrets)).encode(), self.silence_s)
+        connection = self._address.connection(self._secrets) | {"init": self._client_init}
+        return _core.MysqlConnection(json.dumps(connection).encode(), self.silence_s)
 
     def query(self, sql: str) -> list[Row]:
         if sql == CHECKPOINT and self._own is None:
@@ -59,7 +67,7 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
         return MariadbLine(self.connect(as_client=True))
 
     def target(self, load_protocol: str = "prepared", io: str = "auto") -> dict[str, Any]:
-        connection = self.of_client(self._address.connection(self._secrets))
+        connection = self.of_client(self._address.connection(self._secrets)) | {"init": self._client_init}
         return {
             "kind": "mysql",
             "connection": connection,
