@@ -16,6 +16,7 @@ from bench import figures
 
 HELPERS = {
     "__main__",
+    "captures",
     "figures",
     "job_kinds",
     "kills",
@@ -33,6 +34,7 @@ LONG = {
     "brokerage_aa",
     "cluster_kills",
     "gate_aa",
+    "headroom",
     "hostile",
     "job_kills",
     "noise_aa",

@@ -1,29 +1,33 @@
 """Replays captures on restored data, compares the replays with the recording and with an original run, and measures the
 time to read a log.
 
-Four clients of pgbench run two kinds of work: `tpcb-like`, and purchases with identity columns, random UUIDs,
-RETURNING, foreign keys and a trigger. Each is logged with marks before and after it. The replay runs with `mode=fast`
+Four clients of pgbench run three kinds of work: `tpcb-like`; purchases with identity columns, random UUIDs, RETURNING,
+foreign keys and a trigger; and the script of `igen-oltp` with `weight=heavy`, on data that ironbench loads. Each is
+logged with marks before and after it. The replay runs with `mode=fast`
 on another server, on data restored from a dump. For the original run, pgbench runs on that server with the same data
 and without a log.
 
-The original run and the replay alternate. `IRONBENCH_BENCH_TRANSACTIONS=500` makes the benchmark short.
+The original run and the replay alternate. `IRONBENCH_BENCH_TRANSACTIONS=500` makes the benchmark short, and
+`IRONBENCH_BENCH_WORK=igen-oltp` runs one kind of work.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import captures
 from bench.figures import at_least, at_most, equal, report, within
 from bench.pairs import interleaved, ratio
 from bench.peers import found
 from bench.series import asked
+from ironbench import workloads
+from ironbench.model.system import Choice
 from tests.live.raw_server import RawServer, binary
 
 TRANSACTIONS = 5000
@@ -32,7 +36,7 @@ CLIENTS = 4
 PAIRS = 5
 _STATISTICS_S = 1.0
 LOG = ("logging_collector=on", "log_destination=csvlog", "log_min_duration_statement=0", "log_rotation_size=0")
-SETTINGS = ("shared_buffers=256MB", "max_wal_size=2GB", "checkpoint_timeout=1h")
+IGEN_OLTP = {"scale": "4", "weight": "heavy"}
 TABLES = """
 create table buyer (id uuid primary key default gen_random_uuid(), name text);
 create table purchase (
@@ -60,27 +64,58 @@ select name from buyer where id = :buyer_id;
 @dataclass(frozen=True, slots=True)
 class Work:
     name: str
-    prepare: tuple[str, ...]
-    """Options of pgbench that create the tables; empty: `TABLES`."""
+    prepare: Callable[[Path, RawServer], None]
+    """Creates the tables in the database `shop`."""
     words: tuple[str, ...]
 
 
 def main() -> None:
     transactions = asked("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
-    with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
-        (Path(folder) / "purchases.sql").write_text(PURCHASES)
+    chosen = os.environ.get("IRONBENCH_BENCH_WORK", "")
+    with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as path:
+        folder = Path(path)
+        (folder / "purchases.sql").write_text(PURCHASES)
         for work in (
-            Work("tpcb-like", ("-i", "-q", "-s", "10"), ("-b", "tpcb-like")),
-            Work("purchases", (), ("-f", f"{folder}/purchases.sql")),
+            Work("tpcb-like", _of_pgbench, ("-b", "tpcb-like")),
+            Work("purchases", _of_purchases, ("-f", str(folder / "purchases.sql"))),
+            _igen_oltp(folder / "business.sql"),
         ):
-            _compare(Path(folder) / work.name, work, transactions)
+            if not chosen or work.name == chosen:
+                _compare(folder / work.name, work, transactions)
+
+
+def _of_pgbench(_folder: Path, server: RawServer) -> None:
+    command = [binary("pgbench"), *captures.at(server), "-i", "-q", "-s", "10", "shop"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def _of_purchases(_folder: Path, server: RawServer) -> None:
+    subprocess.run([binary("psql"), *captures.at(server), "-q", "-c", TABLES, "shop"], check=True)
+
+
+def _igen_oltp(script: Path) -> Work:
+    """Returns the work of `igen-oltp` with `weight=heavy`. Writes its script."""
+    workload = workloads.get("igen-oltp")
+    options = workload.validated(IGEN_OLTP)
+    (heavy,) = workload.scripts("postgres", Choice("igen-oltp", options))
+    script.write_text(heavy.text)
+    variables = [word for name, value in workload.variables(options).items() for word in ("-D", f"{name}={value}")]
+    return Work("igen-oltp", _of_igen_oltp, ("-f", str(script), *variables))
+
+
+def _of_igen_oltp(folder: Path, server: RawServer) -> None:
+    """Loads the data with a trial of one transaction."""
+    options = [word for name, value in IGEN_OLTP.items() for word in ("--with", f"{name}={value}")]
+    load = ("--clients", "1", "--transactions", "1", "--warmup", "0s", "--no-observe")
+    address = ("--dsn", captures.dsn(server, "shop"), "--results", "loaded")
+    captures.ironbench(folder, "run", "igen-oltp", *options, *load, *address, flagged=True)
 
 
 def _compare(folder: Path, work: Work, transactions: int) -> None:
     folder.mkdir()
     print(f"  {work.name}, {CLIENTS} clients, {transactions} transactions of each")
     _record(folder, work, transactions)
-    with RawServer(*SETTINGS) as server:
+    with RawServer(*captures.SETTINGS) as server:
         original, replay, metrics = _pairs(folder, server, work, transactions)
     speed = ratio(replay, original)
     report("throughput of the replay / of the original run", speed, within(0.95, 1.05))
@@ -97,24 +132,21 @@ def _compare(folder: Path, work: Work, transactions: int) -> None:
 
 
 def _record(folder: Path, work: Work, transactions: int) -> None:
-    with RawServer(*SETTINGS, *LOG, f"log_directory={folder / 'log'}", "log_filename=work.log") as server:
-        at = _at(server)
+    with RawServer(*captures.SETTINGS, *LOG, f"log_directory={folder / 'log'}", "log_filename=work.log") as server:
+        at = captures.at(server)
         subprocess.run([binary("createdb"), *at, "shop"], check=True)
-        if work.prepare:
-            subprocess.run([binary("pgbench"), *at, *work.prepare, "shop"], check=True, capture_output=True)
-        else:
-            subprocess.run([binary("psql"), *at, "-q", "-c", TABLES, "shop"], check=True)
+        work.prepare(folder, server)
         subprocess.run([binary("pg_dump"), *at, "-Fc", "-Z0", "-f", str(folder / "shop.dump"), "shop"], check=True)
-        dsn = f"postgresql://postgres@/shop?host={server.host}&port={server.port}"
+        dsn = captures.dsn(server, "shop")
         # The recording starts after a checkpoint, as replays do. Otherwise, only replays would write full-page images.
-        _settled(server)
-        _ironbench(folder, "capture", "--mark", dsn)
+        captures.settle(server)
+        captures.ironbench(folder, "capture", "--mark", dsn)
         _pgbench(server, "shop", work, transactions)
         time.sleep(_STATISTICS_S)
-        _ironbench(folder, "capture", "--mark", dsn)
+        captures.ironbench(folder, "capture", "--mark", dsn)
     (log,) = (folder / "log").glob("*.csv")
     began = time.monotonic()
-    _ironbench(folder, "capture", str(log), "-o", "shop.capture")
+    captures.ironbench(folder, "capture", str(log), "-o", "shop.capture")
     took_s = time.monotonic() - began
     report(f"command that makes a capture from a log of {log.stat().st_size / 1e6:.0f} MB, s", took_s)
 
@@ -122,23 +154,22 @@ def _record(folder: Path, work: Work, transactions: int) -> None:
 def _pairs(
     folder: Path, server: RawServer, work: Work, transactions: int
 ) -> tuple[list[float], list[float], Mapping[str, float]]:
-    at = _at(server)
+    at = captures.at(server)
     metrics: dict[str, float] = {}
 
     def original() -> float:
         subprocess.run([binary("dropdb"), *at, "--if-exists", "again"], check=True)
         subprocess.run([binary("createdb"), *at, "again"], check=True)
         subprocess.run([binary("pg_restore"), *at, "-d", "again", str(folder / "shop.dump")], check=True)
-        _settled(server)
+        captures.settle(server)
         return _pgbench(server, "again", work, transactions)
 
     def replay() -> float:
-        dsn = f"postgresql://postgres@/postgres?host={server.host}&port={server.port}"
+        dsn = captures.dsn(server, "postgres")
         words = ("--with", "file=shop.capture", "--with", "mode=fast", "--dump", "shop.dump", "--no-observe")
-        _settled(server)
-        _ironbench(folder, "run", "capture", *words, "--dsn", dsn, "--results", "results", flagged=True)
-        newest = max((folder / "results" / "trials").glob("*/record.json"), key=lambda path: path.stat().st_mtime_ns)
-        metrics.update(json.loads(newest.read_text())["metrics"])
+        captures.settle(server)
+        captures.ironbench(folder, "run", "capture", *words, "--dsn", dsn, "--results", "results", flagged=True)
+        metrics.update(captures.newest(folder / "results"))
         # One transaction of pgbench may be several transactions of the capture.
         return transactions * CLIENTS / (metrics["transactions"] / metrics["throughput"])
 
@@ -146,26 +177,9 @@ def _pairs(
     return of_original, of_replay, metrics
 
 
-def _settled(server: RawServer) -> None:
-    session = server.connect()
-    session.query("checkpoint")
-    session.close()
-
-
 def _pgbench(server: RawServer, database: str, work: Work, transactions: int) -> float:
     """Returns transactions per second."""
     words = ("-n", "-M", "prepared", "-c", str(CLIENTS), "-t", str(transactions), "--random-seed=1", *work.words)
-    command = [binary("pgbench"), *_at(server), *words, database]
+    command = [binary("pgbench"), *captures.at(server), *words, database]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(found(r"tps = ([\d.]+)", done.stdout))
-
-
-def _at(server: RawServer) -> tuple[str, ...]:
-    return ("-h", server.host, "-p", str(server.port), "-U", "postgres")
-
-
-def _ironbench(folder: Path, *words: str, flagged: bool = False) -> None:
-    code = "from ironbench.start import main; main()"
-    done = subprocess.run([sys.executable, "-c", code, *words], cwd=folder, capture_output=True, text=True)
-    if done.returncode not in ((0, 3) if flagged else (0,)):
-        raise RuntimeError(done.stderr)

@@ -1,0 +1,168 @@
+"""Headroom of a server whose CPU time is halved: is the true ratio of capacities within the interval? (target: in at
+least 18 of 20 labs)
+
+Two servers of PostgreSQL run side by side, one with 60% of a CPU and the other with 30%, by a control group of version
+1 (Linux: Documentation/scheduler/sched-bwc.rst). A transaction is one statement that needs only CPU time. Each lab has
+eight rates, two systems and four blocks, and takes about three minutes.
+
+The true ratio is known by construction (0.5), and is also measured: before each lab, pgbench measures the peak
+throughput of both servers in a closed loop. The rates of a lab are near these peaks. With a limit of 250 ms, the
+highest rate of a queue is at most 2% below its capacity, for both servers.
+
+20 labs take 70 minutes. `IRONBENCH_BENCH_RUNS=1` runs one lab; a stopped series resumes with the next lab.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import statistics
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from bench import captures
+from bench.figures import at_least, report
+from bench.peers import found
+from bench.series import HOME, Declaration, asked, measured
+from ironbench.plan import requirements
+from ironbench.study.archive import Archives
+from ironbench.study.headroom import headroom
+from tests.live.raw_server import RawServer, binary
+
+RUNS = 20
+BLOCKS = 4
+SHARES = {"whole": 0.6, "halved": 0.3}
+"""CPUs of each server."""
+NEAR = (0.88, 0.94, 1.0, 1.06)
+"""Rates of a lab, as multiples of the peak throughput of each server."""
+LIMIT = "p99 < 250ms"
+PEAK_S = 4
+_GROUPS = Path("/sys/fs/cgroup/cpu")
+_PERIOD_US = 10_000
+SCRIPT = "SELECT count(*) FROM generate_series(1, 2500);\n"
+LAB = """
+question = "How far can the load grow with half of the CPU time?"
+design = "full"
+[workload]
+name = "script"
+files = ["headroom.sql"]
+[system]
+engine = "postgres"
+[load]
+clients = 8
+duration = "2s"
+warmup = "0s"
+[vary]
+rate = [@RATES@]
+[vary.system]
+whole = { system.dsn = "@WHOLE@" }
+halved = { system.dsn = "@HALVED@" }
+[measure]
+metric = "response_time_p99_s"
+repeats = @BLOCKS@
+seed = @SEED@
+quiet = "0s"
+rates = "none"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A lab, with the peaks that were measured before it, in transactions per second."""
+
+    whole: float
+    halved: float
+    low: float | None
+    """Lower end of the interval of the ratio; None if the lab does not have an interval."""
+    high: float | None
+    rates: tuple[float | None, float | None]
+    """Highest rate of the whole server, and of the halved server."""
+
+    def contains(self, ratio: float) -> bool:
+        return self.low is not None and self.high is not None and self.low <= ratio <= self.high
+
+
+def main() -> None:
+    if not (_GROUPS / "cpu.cfs_quota_us").exists():
+        raise RuntimeError(f"no limits on CPU time by control groups, version 1, in {_GROUPS}")
+    runs, home = asked("IRONBENCH_BENCH_RUNS", RUNS), HOME / "headroom"
+    home.mkdir(parents=True, exist_ok=True)
+    (HOME / "headroom.sql").write_text(SCRIPT)
+    outcomes = []
+    with ExitStack() as stack:
+        servers: dict[str, RawServer] = {}
+        for number in range(runs):
+            kept = home / f"{number:03d}.json"
+            if not kept.exists():
+                servers = servers or {name: stack.enter_context(_limited(name)) for name in SHARES}
+                kept.write_text(json.dumps(asdict(_lab(servers, number))))
+            outcomes.append(Outcome(**json.loads(kept.read_text())))
+            sys.stderr.write(f"  lab {number + 1} of {runs}: {outcomes[-1]}\n")
+    _told(outcomes)
+
+
+def _told(outcomes: list[Outcome]) -> None:
+    runs = len(outcomes)
+    peaks = [one.halved / one.whole for one in outcomes]
+    true = math.exp(statistics.fmean(map(math.log, peaks)))
+    report(f"peak throughput with 30% of a CPU / with 60%, {runs} times", true)
+    inside = sum(one.contains(true) for one in outcomes)
+    target = at_least(0.9 * runs, f"≥ 18 of 20, so {0.9 * runs:g}")
+    report(f"intervals of the ratio that contain it, {runs} labs", inside, target)
+    report("  that contain 0.5", sum(one.contains(0.5) for one in outcomes))
+    report("  labs without an interval", sum(one.low is None for one in outcomes))
+    if widths := [one.high / one.low for one in outcomes if one.low and one.high]:
+        report("  upper end / lower end, median", statistics.median(widths))
+
+
+def _lab(servers: dict[str, RawServer], number: int) -> Outcome:
+    peaks = {name: _peak(server) for name, server in servers.items()}
+    rates = sorted(round(share * peak) for share in NEAR for peak in peaks.values())
+    text = LAB.replace("@RATES@", ", ".join(map(str, rates))).replace("@BLOCKS@", str(BLOCKS))
+    for name, server in servers.items():
+        text = text.replace(f"@{name.upper()}@", captures.dsn(server, "postgres"))
+    declaration = Declaration("headroom", text)
+    # The servers of a lab that was stopped no longer exist.
+    shutil.rmtree(HOME / declaration.name / f"{number:03d}", ignore_errors=True)
+    directory, records = measured(declaration, number)
+    order = [setup.cell.name for setup in directory.lab().all_setups]
+    grown = headroom(records, requirements.bound(LIMIT, "LIMIT"), None, Archives([directory.store]), order)
+    (ratio,) = grown.ratios
+    whole, halved = (one.highest.value if one.highest else None for one in grown.systems)
+    low, high = (ratio.low, ratio.high) if ratio else (None, None)
+    return Outcome(peaks["whole"], peaks["halved"], low, high, (whole, halved))
+
+
+def _peak(server: RawServer) -> float:
+    words = ("-n", "-c", "8", "-T", str(PEAK_S), "-f", str((HOME / "headroom.sql").resolve()), "postgres")
+    ended = captures.used([binary("pgbench"), *captures.at(server), *words], Path.cwd())
+    return float(found(r"tps = ([\d.]+)", ended.out))
+
+
+@contextmanager
+def _limited(name: str) -> Iterator[RawServer]:
+    """Starts a server whose processes together get a share of one CPU."""
+    group = _GROUPS / f"ironbench-bench-{name}"
+    group.mkdir(exist_ok=True)
+    (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+    (group / "cpu.cfs_quota_us").write_text(str(round(SHARES[name] * _PERIOD_US)))
+    try:
+        with RawServer("max_connections=50") as server:
+            for pid in _processes(server):
+                with suppress(ProcessLookupError):  # a session that has just ended
+                    (group / "cgroup.procs").write_text(str(pid))
+            yield server
+    finally:
+        group.rmdir()
+
+
+def _processes(server: RawServer) -> list[int]:
+    """Returns the processes of an idle server. Later processes are in the control group of the postmaster."""
+    assert server.process is not None
+    postmaster = server.process.pid
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    return [postmaster, *map(int, children)]
