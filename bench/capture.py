@@ -67,6 +67,8 @@ class Work:
     prepare: Callable[[Path, RawServer], None]
     """Creates the tables in the database `shop`."""
     words: tuple[str, ...]
+    rows: float = 0.0
+    """Permitted difference of the number of changed rows, in %."""
 
 
 def main() -> None:
@@ -100,7 +102,8 @@ def _igen_oltp(script: Path) -> Work:
     (heavy,) = workload.scripts("postgres", Choice("igen-oltp", options))
     script.write_text(heavy.text)
     variables = [word for name, value in workload.variables(options).items() for word in ("-D", f"{name}={value}")]
-    return Work("igen-oltp", _of_igen_oltp, ("-f", str(script), *variables))
+    # The oldest order, which is archived, and its number of lines depend on the order of concurrent transactions.
+    return Work("igen-oltp", _of_igen_oltp, ("-f", str(script), *variables), 0.1)
 
 
 def _of_igen_oltp(folder: Path, server: RawServer) -> None:
@@ -124,7 +127,7 @@ def _compare(folder: Path, work: Work, transactions: int) -> None:
     report("statements that succeeded, %", 100 * (1 - metrics["errors"] / sent), at_least(99.5))
     for measure in ("rows_inserted", "rows_updated", "rows_deleted", "wal_bytes", "wal_records"):
         values = [metrics[f"{one}_work{{of={measure}}}"] for one in ("recorded", "replayed")]
-        asked_for = at_most(5) if measure in ("wal_bytes", "wal_records") else equal(0)
+        asked_for = at_most(5) if measure in ("wal_bytes", "wal_records") else at_most(work.rows)
         difference = 100 * metrics[f"replay_divergence{{of={measure}}}"]
         report(f"{measure}: {values[0]:,.0f} recorded, {values[1]:,.0f} replayed, difference, %", difference, asked_for)
     if keys := metrics.get("replayed_keys"):
@@ -161,6 +164,8 @@ def _pairs(
         subprocess.run([binary("dropdb"), *at, "--if-exists", "again"], check=True)
         subprocess.run([binary("createdb"), *at, "again"], check=True)
         subprocess.run([binary("pg_restore"), *at, "-d", "again", str(folder / "shop.dump")], check=True)
+        # Replays do the same after they have restored the data.
+        subprocess.run([binary("psql"), *at, "-q", "-c", "vacuum (freeze, analyze)", "again"], check=True)
         captures.settle(server)
         return _pgbench(server, "again", work, transactions)
 
