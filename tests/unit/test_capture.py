@@ -13,6 +13,7 @@ import pytest
 from ironbench import engines, workloads
 from ironbench.cli import show
 from ironbench.cli.run import execute
+from ironbench.engines.base import Traits
 from ironbench.errors import FailureError, InputError
 from ironbench.lab import declare, loop
 from ironbench.model.digest import Digests, StatementDigest
@@ -671,7 +672,7 @@ def test_a_capture_from_statistics_has_the_measured_calls_and_says_what_is_inven
         hidden=4,
     )
     path = str(tmp_path / "shop.capture")
-    facts = making.made(path, lambda opened: digests._fill(opened, found, "statistics", False))
+    facts = making.made(path, lambda opened: digests._fill(opened, found, Traits("", digests="statistics"), False))
     assert (facts.statements, facts.sessions, facts.invented, facts.counters) == (252, 3, True, {"wal_bytes": 5000})
     chosen = tape.chosen(options(path))
     assert (chosen.statements, chosen.rows, chosen.writes) == (250, 240, True)

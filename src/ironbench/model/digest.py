@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ironbench.model.note import Note
+
 Values = tuple[str | None, ...]
 """The values of a statement's parameters, one for each parameter, as text."""
 
@@ -16,7 +18,7 @@ class StatementDigest:
     """All executions of one statement while the server was watched."""
 
     text: str
-    """Text of the statement with `$1` and so on in place of literals."""
+    """Text of the statement with placeholders in place of literals, for example `$1`."""
     user: str
     calls: int
     mean_s: float
@@ -31,6 +33,9 @@ class StatementDigest:
     """Number of parameters with invented values. Such a value has the right type, but may not occur in the data."""
     refused: str = ""
     """Code of the reason why the statement cannot be executed again. Empty if it can."""
+    texts: tuple[str, ...] = ()
+    """Possible texts of the statement with literals, if it is replayed without parameters. The literals were drawn like
+    the values of parameters. `text` then has `?` in place of literals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +52,5 @@ class Digests:
     hidden: int = 0
     """Number of calls of statements whose text is hidden, because other roles ran them and ironbench's role may not
     read the text."""
+    notes: tuple[Note, ...] = ()
+    """Notes about statements that the server did not count."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from ironbench.engines.administration import (
@@ -26,6 +26,7 @@ from ironbench.engines.mariadb.maintenance import MariadbMaintaining
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
+from ironbench.model.digest import Digests
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 
@@ -108,6 +109,12 @@ class MariadbAdministration(Administration):
     insight = MariadbInsight()
     paces_existing_server = False
     """A full checkpoint needs settings that only a server started by ironbench has."""
+
+    @property
+    def digests(self) -> Callable[[Session, float, bool, Callable[[float], None]], Digests]:
+        from ironbench.engines.mariadb.digests import watch
+
+        return watch
 
     @property
     def examination(self) -> Examination:

@@ -92,6 +92,7 @@ class MariadbEngine(Engine):
             }
         ),
         preference=-10,
+        digests="performance_schema",
         captures=CaptureTraits(
             protocol="mysql",
             logs_all="long_query_time = 0",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from ironbench.engines.parameter_columns import columns_of_parameters, inserted_parameters
 from ironbench.engines.postgres.observers import statements as statistics
 from ironbench.errors import FailureError, InputError
 from ironbench.model.digest import Digests, StatementDigest
@@ -24,27 +25,10 @@ _RUNS = ("select", "insert", "update", "delete", "with", "values", "table", "mer
 _CONTROL = ("begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release")
 """First words of statements that are left out, because each call of the others becomes a separate transaction."""
 _HIDDEN = "<insufficient privilege>"
-_PARAMETER = re.compile(r"\$(\d+)")
 _TYPED = re.compile(r"\b(interval|date|time|timestamp|timestamptz)\s+\$(\d+)", re.IGNORECASE)
 """Pattern of a parameter after a type name. pg_stat_statements shows `interval '1 day'` as `interval $1`, but
 PostgreSQL's grammar does not allow a parameter there."""
-_NAME = r'(?:"[^"]+"|[a-zA-Z_][\w$]*)'
-_TABLES = re.compile(
-    rf"\b(?:from|join|update|into|using)\s+(?:only\s+)?({_NAME}(?:\.{_NAME})?)(?:\s+(?:as\s+)?({_NAME}))?|"
-    rf",\s*({_NAME}(?:\.{_NAME})?)\s+(?:as\s+)?({_NAME})(?=\s*(?:,|where\b|$))",
-    re.IGNORECASE,
-)
-_COMPARED = re.compile(
-    rf"({_NAME}(?:\.{_NAME})*)\s*(?:=|<>|!=|<=|>=|<|>|(?:not\s+)?i?like|(?:not\s+)?in\s*\(|=\s*any\s*\(|between)\s*\$(\d+)",
-    re.IGNORECASE,
-)
-_INSERTED = re.compile(
-    rf"\binto\s+({_NAME}(?:\.{_NAME})?)\s*(?:\(([^)]*)\)\s*)?values\s*\(([^)]*)\)", re.IGNORECASE | re.DOTALL
-)
 _LIMIT = re.compile(r"\blimit\s+\$(\d+)", re.IGNORECASE)
-_WORDS = frozenset(
-    ("set", "where", "on", "values", "select", "order", "group", "limit", "returning", "inner", "left", "join")
-)
 _WHOLE = ("smallint", "integer", "bigint")
 
 
@@ -150,7 +134,7 @@ class _Drawing:
             return StatementDigest(text, user, calls, mean_s, rows, refused="object-parameter")
         sources = self._sources(text)
         pairs = [(kind, sources.get(number)) for number, kind in enumerate(types, 1)]
-        inserted = _inserted(text)
+        inserted = inserted_parameters(text)
         sets = tuple(
             tuple(self._value(kind, column, number in inserted) for number, (kind, column) in enumerate(pairs, 1))
             for _ in range(min(calls, _SETS) if types else 0)
@@ -181,27 +165,7 @@ class _Drawing:
     def _sources(self, text: str) -> dict[int, _Column]:
         """Returns, for each parameter, the statistics of its column. The column is the one that the parameter is
         compared with or stored in. Parameters with an unknown column are missing."""
-        tables: dict[str, str] = {}
-        for table, alias, more, of_more in _TABLES.findall(text):
-            name, other = table or more, alias or of_more
-            tables[name.rpartition(".")[2].lower()] = name
-            if other and other.lower() not in _WORDS:
-                tables[other.lower()] = name
-        found: dict[int, tuple[str, str]] = {}
-        for table, names, places in _INSERTED.findall(text):
-            columns = names.split(",") if names else self._columns_of(table)
-            for name, place in zip(columns, places.split(","), strict=False):
-                if number := _PARAMETER.fullmatch(place.strip()):
-                    found[int(number[1])] = (table, name.strip())
-        for column, number in _COMPARED.findall(text):
-            owner, _, name = column.rpartition(".")
-            owners = (
-                [tables[owner.lower()]] if owner.lower() in tables else [] if owner else dict.fromkeys(tables.values())
-            )
-            for table in owners:
-                if self._column(table, name) is not None:
-                    found.setdefault(int(number), (table, name))
-                    break
+        found = columns_of_parameters(text, self._columns_of, lambda *place: self._column(*place) is not None)
         known = {number: self._column(*place) for number, place in found.items()}
         return {number: column for number, column in known.items() if column is not None}
 
@@ -304,11 +268,6 @@ class _Drawing:
 def _command(text: str) -> str:
     words = text.lstrip(" (\n\t;").split(None, 1)
     return words[0].rstrip(";").lower() if words else ""
-
-
-def _inserted(text: str) -> frozenset[int]:
-    """Returns the numbers of the parameters that become values of new rows."""
-    return frozenset(int(one) for _, _, values in _INSERTED.findall(text) for one in _PARAMETER.findall(values))
 
 
 def _quoted(text: str) -> str:

@@ -25,6 +25,9 @@ REASONS = {
     "other-database": "a table in the statement has the name of its database, which the replay's data do not have",
     "utility": "utility statements, because their text in the server's statistics may contain literals",
     "not-preparable": "the server cannot prepare the statement if parameters replace all its literals",
+    "cut-digest": "the server's statistics contain only the beginning of the statement",
+    "several-statements": "the statement was sent together with others, whose texts the server's statistics mix up",
+    "unknown-arguments": "the server's statistics do not contain how many literals are in a list",
     "object-parameter": "a parameter is the name of a table, sequence or other object, which the statistics lack",
     "transaction": "another statement of the same transaction cannot be replayed",
 }
@@ -199,6 +202,17 @@ def hidden(statements: Number) -> str:
     return (
         f"{count(statements, 'statement')} of other roles {verb} not in the capture, because the role that made the "
         "capture lacks the privilege to read their text"
+    )
+
+
+@wording("capture-prepared-unseen")
+def prepared_unseen(statements: Number) -> str:
+    """Example with statements=12: `12 executions of prepared statements on the whole server are not in the capture,
+    because performance_schema does not contain their text: capture them with a proxy`."""
+    verb = agreed(statements, "is", "are")
+    return (
+        f"{count(statements, 'execution')} of prepared statements on the whole server {verb} not in the capture, "
+        "because performance_schema does not contain their text: capture them with a proxy"
     )
 
 

@@ -15,6 +15,7 @@ import duckdb
 import msgspec
 
 from ironbench import engines
+from ironbench.engines.base import Traits
 from ironbench.errors import FailureError, InputError
 from ironbench.model.digest import Digests, StatementDigest
 from ironbench.model.note import Note, note
@@ -26,7 +27,7 @@ from ironbench.workloads.capture.file import SCHEMA, CaptureFacts, asked, quoted
 Show = Callable[[float, str], None]
 
 _MOST_CALLS = 20_000_000
-_WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b")
+_WRITES = re.compile(r"\b(?:insert|update|delete|merge|replace)\b(?!\s*\()")
 _POLLS_PER_S = 4
 
 
@@ -64,10 +65,10 @@ def capture(
             f"the server ran more than {counted(_MOST_CALLS, 'statement')}",
             "watch the server for a shorter time",
         )
-    return making.made(output, lambda opened: _fill(opened, found, engine.traits.digests, mask))
+    return making.made(output, lambda opened: _fill(opened, found, engine.traits, mask))
 
 
-def _fill(opened: duckdb.DuckDBPyConnection, found: Digests, source: str, mask: bool) -> CaptureFacts:
+def _fill(opened: duckdb.DuckDBPyConnection, found: Digests, traits: Traits, mask: bool) -> CaptureFacts:
     with tempfile.TemporaryDirectory(prefix="ironbench-capture-") as folder:
         for name, rows in (
             ("digests", map(_row, range(len(found.statements)), found.statements)),
@@ -83,7 +84,8 @@ def _fill(opened: duckdb.DuckDBPyConnection, found: Digests, source: str, mask: 
     ((sessions,),) = asked(opened, "SELECT count(DISTINCT session) FROM read")
     return CaptureFacts(
         schema=SCHEMA,
-        format=source,
+        format=traits.digests,
+        protocol=traits.captures.protocol if traits.captures else "",
         masked=mask,
         statements=statements,
         transactions=statements,
@@ -112,16 +114,18 @@ def _row(id: int, one: StatementDigest) -> dict[str, object]:
         "mean_us": one.mean_s * 1e6,
         "rows": one.rows,
         "obstacle": one.refused or None,
-        "parts": len(one.values),
+        "parts": len(one.texts or one.values),
     }
 
 
 def _sets(found: Digests) -> list[dict[str, object]]:
     return [
-        {"id": id, "part": part, "parameters": values}
+        {"id": id, "part": part, "literal": text, "parameters": values}
         for id, one in enumerate(found.statements)
-        for part, values in enumerate(one.values)
-    ] or [{"id": -1, "part": 0, "parameters": [""]}]
+        for part, (text, values) in enumerate(
+            [(text, ()) for text in one.texts] or [(None, values) for values in one.values]
+        )
+    ] or [{"id": -1, "part": 0, "literal": "", "parameters": [""]}]
 
 
 def _read(opened: duckdb.DuckDBPyConnection, folder: Path, found: Digests) -> None:
@@ -132,7 +136,7 @@ def _read(opened: duckdb.DuckDBPyConnection, folder: Path, found: Digests) -> No
         "{id: 'INTEGER', text: 'VARCHAR', template: 'VARCHAR', command: 'VARCHAR', writes: 'BOOLEAN', user: 'VARCHAR', "
         "calls: 'BIGINT', mean_us: 'DOUBLE', rows: 'BIGINT', obstacle: 'VARCHAR', parts: 'BIGINT'}"
     )
-    of_set = "{id: 'INTEGER', part: 'BIGINT', parameters: 'VARCHAR[]'}"
+    of_set = "{id: 'INTEGER', part: 'BIGINT', literal: 'VARCHAR', parameters: 'VARCHAR[]'}"
     length_us = int(found.length_s * 1e6)
     try:
         opened.execute("SELECT setseed(0.5)")
@@ -147,7 +151,8 @@ def _read(opened: duckdb.DuckDBPyConnection, folder: Path, found: Digests) -> No
                 FROM digests
             ), numbered AS (SELECT *, row_number() OVER (ORDER BY at_us, id, call) AS number FROM calls)
             SELECT number, (1 + number % {found.sessions})::UINTEGER AS session, number::UBIGINT AS transaction, at_us,
-                template, text, '' AS prepared, coalesce(parameters, []) AS parameters, mean_us::BIGINT AS duration_us,
+                template, coalesce(literal, text) AS text, CASE WHEN literal IS NULL THEN '' END AS prepared,
+                coalesce(parameters, []) AS parameters, mean_us::BIGINT AS duration_us,
                 CAST(NULL AS VARCHAR) AS error, "user", {quoted(found.database)} AS "database", '' AS application,
                 command, writes, obstacle,
                 rows * (call + 1) // calls - rows * call // calls AS row_count
@@ -169,4 +174,4 @@ def _notes(found: Digests, statements: int) -> list[Note]:
         notes.append(note("capture-not-replayable", reason=code, statements=count, share=count / statements))
     if found.hidden:
         notes.append(note("capture-hidden", statements=found.hidden))
-    return notes
+    return [*notes, *found.notes]
