@@ -30,6 +30,8 @@ struct Masking<'a> {
     kept: Vec<usize>,
     /// Whether all servers number the following parameters in the same way.
     is_numbered: bool,
+    /// Names in the JSON paths of the statement. As the paths stay, these keys stay in documents too.
+    keys: Vec<&'a str>,
 }
 
 impl Masking<'_> {
@@ -73,7 +75,7 @@ impl Masking<'_> {
                 }
                 Kind::String if !is_kept => Some(match dialect {
                     Dialect::Postgres => self.mask.literal(source),
-                    Dialect::Mysql => self.mask.mysql_literal(before, source),
+                    Dialect::Mysql => self.mask.mysql_literal(before, source, &self.keys),
                 }),
                 Kind::Number if !is_kept => Some(self.mask.numeral(source, self.context.is_negative())),
                 Kind::Parameter => {
@@ -118,6 +120,7 @@ impl Mask {
             parameters: 0,
             kept: Vec::new(),
             is_numbered: true,
+            keys: if self.dialect == Dialect::Mysql { path_names(text) } else { Vec::new() },
         };
         masking.append(text, Scan::of(text.as_bytes(), self.dialect), false);
         (masking.masked, masking.kept)
@@ -133,13 +136,14 @@ impl Mask {
     }
 
     /// Masks a string literal of MySQL. `before` is the text before the literal, which may end with its prefix.
-    fn mysql_literal(&self, before: &str, source: &str) -> String {
+    /// `keys`: keys of JSON that stay.
+    fn mysql_literal(&self, before: &str, source: &str, keys: &[&str]) -> String {
         let prefix = before.bytes().next_back().map(|byte| byte.to_ascii_lowercase());
         let is_prefix = !before.bytes().rev().nth(1).is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         match prefix {
             Some(b'b') if is_prefix => self.bits(source),
             Some(b'x') if is_prefix => self.hexadecimal(source),
-            _ => quoted::replaced(source, |value| self.value(value)),
+            _ => quoted::replaced(source, |value| self.document(value, keys)),
         }
     }
 
@@ -162,6 +166,18 @@ impl Mask {
         };
         format!("{prefix}'{inner}{end}")
     }
+}
+
+/// Returns the names in the strings of a statement of MySQL that look like JSON paths (`'$.name[0]'`).
+fn path_names(text: &str) -> Vec<&str> {
+    let is_path = |source: &&str| source.get(1..).is_some_and(|path| path.starts_with("$.") || path.starts_with("$["));
+    Scan::of(text.as_bytes(), Dialect::Mysql)
+        .filter(|token| token.kind == Kind::String)
+        .map(|token| &text[token.at])
+        .filter(is_path)
+        .flat_map(|path| path.split(|letter: char| !letter.is_alphanumeric() && letter != '_'))
+        .filter(|name| !name.is_empty())
+        .collect()
 }
 
 /// Splits a dollar-quoted string into its opening, its body and its closing. The closing is empty if the string is not
@@ -252,13 +268,29 @@ mod tests {
         assert!(uuid.len() == 36 && uuid.bytes().filter(|byte| *byte == b'-').count() == 4);
         let document = mask().value(r#"{"name": "Ann \"A\"", "age": 42, "tags": ["x1"], "on": true, "none": null}"#);
         let read: serde_json::Value = serde_json::from_str(&document).unwrap();
-        assert!(read["age"].as_u64().is_some_and(|age| (10..=99).contains(&age)) && read["on"] == true);
-        assert_eq!(read["none"], serde_json::Value::Null);
+        let key = |name: &str| mask().value(name);
+        assert!(read[key("age")].as_u64().is_some_and(|age| (10..=99).contains(&age)) && read[key("on")] == true);
+        assert_eq!(read[key("none")], serde_json::Value::Null);
+        assert!(read.get("age").is_none() && read.get(key("name")).is_some());
         let tags = mask().value("{42,\"a b\"}");
         assert_eq!(tags[1..3], mask().value("42"));
         for kept in ["t", "", "30 days", "1 day 02:00:00", "{}"] {
             assert_eq!(mask().value(kept), kept);
         }
+    }
+
+    #[test]
+    fn keys_and_escapes_of_json_are_masked_except_the_keys_of_paths() {
+        let document = r#"{"Secret": "\u0053\u00e9\ud83d\ude00\n", "price": 3}"#;
+        let masked = mask().value(document);
+        let read: serde_json::Value = serde_json::from_str(&masked).unwrap();
+        let text = read[mask().value("Secret")].as_str().unwrap();
+        assert_eq!((text.chars().count(), text.ends_with('\n')), (4, true), "{masked}");
+        assert!(!text.contains(['S', 'é', '😀']), "{masked}");
+        let (text, _) =
+            of(Dialect::Mysql).statement(r#"select json_set('{"name": "Ann", "secret": 1}', '$.name[0]', 'Bob')"#);
+        assert!(text.contains(r#"{"name": ""#) && text.contains("'$.name[0]'"), "{text}");
+        assert!(!text.contains("secret") && !text.contains("Ann") && !text.contains("Bob"), "{text}");
     }
 
     #[test]

@@ -22,6 +22,11 @@ const MYSQL_LIMITS: &[u64] = &[
 impl Mask {
     /// Masks the value of a parameter, written as in a log.
     pub fn value(&self, value: &str) -> String {
+        self.document(value, &[])
+    }
+
+    /// Masks a value. If the value is JSON, the keys in `known` stay.
+    pub(super) fn document(&self, value: &str, known: &[&str]) -> String {
         if reveals_nothing(value) {
             return value.to_owned();
         }
@@ -32,7 +37,7 @@ impl Mask {
             return masked;
         }
         match (value.as_bytes().first(), value.as_bytes().last()) {
-            (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) if value.len() > 2 => self.structured(value),
+            (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']')) if value.len() > 2 => self.structured(value, known),
             _ => self.characters(value),
         }
     }
@@ -181,8 +186,9 @@ impl Mask {
         is_uuid.then(|| self.hexadecimal(text))
     }
 
-    /// Masks the values inside JSON or an array. Keys, brackets and words such as `true` stay.
-    fn structured(&self, text: &str) -> String {
+    /// Masks the keys and values inside JSON, or the values inside an array. Keys in `known`, brackets and words such as
+    /// `true` stay. A key is masked like a value, so it is still equal to a literal that contains it (`a ->> 'key'`).
+    fn structured(&self, text: &str, known: &[&str]) -> String {
         let bytes = text.as_bytes();
         let is_json = text.starts_with('[') || text.contains("\":") || text.contains("\" :");
         let (mut masked, mut at) = (String::with_capacity(text.len()), 0);
@@ -198,7 +204,7 @@ impl Mask {
                     let inner = &text[at + 1..end];
                     let after = text[end..].trim_start_matches('"').trim_start();
                     masked.push('"');
-                    if is_json && after.starts_with(':') {
+                    if is_json && after.starts_with(':') && known.contains(&inner) {
                         masked.push_str(inner);
                     } else if inner.contains('\\') {
                         masked.push_str(&self.escaped(inner));
@@ -232,15 +238,29 @@ impl Mask {
         let mut rest = text;
         while let Some(at) = rest.find('\\') {
             masked += &self.characters(&rest[..at]);
-            let mut length = 2;
-            if rest[at..].starts_with("\\u") {
-                length = 6;
+            let code = rest.get(at + 2..at + 6).filter(|_| rest[at..].starts_with("\\u"));
+            if let Some(code) = code.and_then(|code| u16::from_str_radix(code, 16).ok()) {
+                masked += &format!("\\u{:04x}", self.code_unit(code));
+                rest = &rest[at + 6..];
+                continue;
             }
-            let end = (at + length..=rest.len()).find(|&end| rest.is_char_boundary(end)).unwrap_or(rest.len());
+            let end = (at + 2..=rest.len()).find(|&end| rest.is_char_boundary(end)).unwrap_or(rest.len());
             masked += &rest[at..end];
             rest = &rest[end..];
         }
         masked + &self.characters(rest)
+    }
+
+    /// Masks a UTF-16 code unit by a permutation of the units of its class, as `characters` does. The first unit of a
+    /// pair of surrogates stays.
+    fn code_unit(&self, unit: u16) -> u16 {
+        let unit = u32::from(unit);
+        let (first, size) = match char_class(unit) {
+            Some(class) if !(0xd800..0xdc00).contains(&unit) => class,
+            _ => return unit as u16,
+        };
+        let moved = self.permutation.list(b'c', &[unit - first], &[size]);
+        (first + moved.first().copied().unwrap_or(0)) as u16
     }
 
     /// Masks the bits of a text. All other characters stay, except digits and letters if the text has them instead of bits.
@@ -280,13 +300,7 @@ impl Mask {
     /// are capital letters, small letters, digits and, beyond ASCII, blocks of 64 characters. Characters of such a
     /// block have UTF-8 sequences of the same length.
     pub(super) fn characters(&self, text: &str) -> String {
-        self.by_class(text, |letter| match letter {
-            'a'..='z' => Some((u32::from('a'), 26)),
-            'A'..='Z' => Some((u32::from('A'), 26)),
-            '0'..='9' => Some((u32::from('0'), 10)),
-            _ if u32::from(letter) >= 0x80 => Some((u32::from(letter) & !63, 64)),
-            _ => None,
-        })
+        self.by_class(text, |letter| char_class(letter.into()))
     }
 
     /// Masks the characters for which `class` returns the first character of their class and its size. All other
@@ -305,6 +319,18 @@ impl Mask {
             None => letter,
         };
         text.chars().map(one).collect()
+    }
+}
+
+/// Returns the first character of the class of a character and the size of the class. Returns None for characters that
+/// stay.
+fn char_class(letter: u32) -> Option<(u32, u32)> {
+    match letter {
+        0x61..=0x7a => Some((0x61, 26)),
+        0x41..=0x5a => Some((0x41, 26)),
+        0x30..=0x39 => Some((0x30, 10)),
+        _ if letter >= 0x80 => Some((letter & !63, 64)),
+        _ => None,
     }
 }
 
