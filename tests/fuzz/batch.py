@@ -136,6 +136,10 @@ def _reader(name: str, scratch: Path) -> Reader:
         from fuzz.bundles import Bundles
 
         return Bundles(scratch)
+    if name.startswith("capture-"):
+        from fuzz.captures import capture_targets
+
+        return capture_targets(scratch)[name]
     known: dict[str, Reader] = {**FAULTY, **targets(), **file_targets(scratch)}
     return known[name]
 

@@ -17,9 +17,9 @@ HANG_S = 10.0
 """CPU seconds of one input after which its process is killed."""
 BATCH = 5000
 SHARES = {
-    **{"dump-postgres": 12, "dump-mariadb": 12, "ldif": 12, "access-log": 12, "server-error": 10, "dsn": 10},
+    **{"dump-postgres": 10, "dump-mariadb": 11, "ldif": 12, "access-log": 12, "server-error": 10, "dsn": 10},
     **{"script": 10, "device": 5, "target": 3, "models": 2, "prices": 2, "systems": 2, "curve": 2, "lab": 3},
-    **{"bundle": 1, "foreign": 2},
+    **{"bundle": 1, "foreign": 2, "capture-log": 2, "capture-file": 1},
 }
 """Percentage of all inputs by kind."""
 ACCEPTED = (0.02, 0.98)

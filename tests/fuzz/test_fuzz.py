@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from fuzz.batch import FAULTY
 from fuzz.campaign import SHARES, campaign, faults, one_sided, read, table
+from fuzz.captures import capture_targets
 from fuzz.files import file_targets
 from fuzz.texts import targets
 
-FEW = {"lab": 20, "bundle": 10}
+FEW = {"lab": 20, "bundle": 10, "capture-log": 60, "capture-file": 30}
 """Number of inputs in the short test, for the slowest kinds."""
 
 
@@ -38,7 +39,7 @@ def test_a_reader_that_raises_hangs_is_slow_or_ends_its_process_is_found(name: s
 
 def test_every_target_has_a_share_of_the_inputs(tmp_path: Path) -> None:
     assert sum(SHARES.values()) == 100
-    assert SHARES.keys() == {*targets(), *file_targets(tmp_path), "bundle"}
+    assert SHARES.keys() == {*targets(), *file_targets(tmp_path), *capture_targets(tmp_path), "bundle"}
 
 
 @pytest.mark.long
