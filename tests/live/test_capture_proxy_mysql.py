@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fake_mysql import FakeMysql
 from proxied import Proxied, listening, recorded
-from raw_mysql import PASSWORD, RawMysql
+from raw_mysql import CERTIFICATES, PASSWORD, RawMysql
 from raw_server import free_port
 from user import FULL_SPEED, User
 
@@ -116,18 +117,94 @@ def test_a_server_that_the_proxy_cannot_serve_safely_is_refused(user: User, raw_
     assert told.code == 2 and "--to" in told.stderr and "hint:" in told.stderr
 
 
-def test_a_server_that_requires_tls_is_refused_before_the_proxy_listens(user: User, fast_directory: Path) -> None:
+CERTIFICATE = ("--tls-cert", str(CERTIFICATES / "server.crt"), "--tls-key", str(CERTIFICATES / "server.key"))
+CIPHER = "select variable_value <> '' from information_schema.session_status where variable_name = 'ssl_cipher'"
+
+
+def stored(user: User) -> bytes:
+    return b"".join(path.read_bytes() for path in user.home.rglob("*") if path.is_file())
+
+
+def test_a_client_with_tls_reaches_the_server_with_tls_and_others_without(user: User, raw_mysql: RawMysql) -> None:
+    dsn = f"mysql://root@127.0.0.1:{raw_mysql.port}/d?tls=prefer"
+    with proxied(user, raw_mysql, *CERTIFICATE, dsn=dsn) as proxy:
+        place = {"socket": None, **proxy.place, "password": PASSWORD}
+        for name, tls, encrypted in (
+            ("tls_user", "require", "1"),
+            ("password_user", "require", "1"),
+            ("password_user", "disable", "0"),
+        ):
+            connection = raw_mysql.connect(**place, user=name, tls=tls)
+            assert connection.query(CIPHER) == [(encrypted,)]
+            assert connection.query("select repeat('x', 1000000)") == [("x" * 1_000_000,)]
+            assert connection.query(f"select length('{'y' * 300_000}')") == [("300000",)]
+            connection.close()
+        with pytest.raises(InputError):
+            raw_mysql.connect(**place, user="tls_user", tls="disable")
+        with pytest.raises(InputError):
+            raw_mysql.connect(**(place | {"password": "wrong password"}), user="tls_user", tls="require")
+        if shutil.which("mariadb"):
+            words = ["-h", place["host"], "-P", str(place["port"]), "-u", "tls_user", f"-p{PASSWORD}", "d", "-N"]
+            words += ["--ssl", "--ssl-verify-server-cert=0", "-e", CIPHER]
+            done = subprocess.run(["mariadb", "--no-defaults", *words], capture_output=True, text=True)
+            assert done.stdout == "1\n", done.stderr
+        proxy.end()
+    assert recorded(user, "count(*)", "template like 'select repeat%' and row_count = 1") == [(3,)]
+    assert set(recorded(user, "distinct user_name")) == {("tls_user",), ("password_user",)}
+    assert PASSWORD.encode() not in stored(user) and b"wrong password" not in stored(user)
+
+
+def test_a_server_that_requires_tls_is_captured_with_tls(user: User, fast_directory: Path) -> None:
     folder = fast_directory / "mysql-with-tls"
     folder.mkdir()
     server = RawMysql(folder, free_port(), ("--require-secure-transport=1",))
+    to = f"mysql://password_user:{PASSWORD}@127.0.0.1:{server.port}/d"
     try:
-        dsn = f"mysql://password_user:{PASSWORD}@127.0.0.1:{server.port}/d"
-        told = user("capture", "--listen", "127.0.0.1:0", "--to", dsn, "-o", "shop.capture", "--duration", "1s")
-        assert told.code == 2 and "error: --to: " in told.stderr and "require_secure_transport" in told.stderr, told
+        told = user("capture", "--listen", "127.0.0.1:0", "--to", to, "-o", "shop.capture", "--duration", "1s")
+        assert told.code == 2 and "error: --to: " in told.stderr and "--tls-cert" in told.stderr, told
         assert not (user.home / "shop.capture").exists()
+        with proxied(user, server, *CERTIFICATE, dsn=f"{to}?tls=require") as proxy:
+            place = {"socket": None, **proxy.place, "user": "password_user", "password": PASSWORD}
+            connection = server.connect(**place, tls="require")
+            assert connection.query(CIPHER) == [("1",)]
+            connection.close()
+            with pytest.raises(IronbenchError, match="enable TLS in the client"):
+                server.connect(**place, tls="disable")
+            proxy.end()
+        assert recorded(user, "count(*)") == [(1,)]
+        (user.home / "shop.capture").unlink()
+        other = f"{to}?tls=verify-full&tls_ca={CERTIFICATES / 'other_root.crt'}"
+        with proxied(user, server, *CERTIFICATE, dsn=other) as proxy:
+            with pytest.raises(IronbenchError, match="TLS with the server"):
+                server.connect(**(place | proxy.place), tls="require")
+            proxy.end()
     finally:
         server.stop()
     shutil.rmtree(folder)
+
+
+def test_a_password_sent_inside_tls_passes_and_is_in_no_file(user: User, raw_mysql: RawMysql) -> None:
+    """The full authentication of caching_sha2_password, with a server that plays MySQL."""
+    with FakeMysql() as server:
+        dsn = f"mysql://root@127.0.0.1:{server.port}/d?tls=require"
+        with proxied(user, raw_mysql, *CERTIFICATE, dsn=dsn) as proxy:
+            place = {"socket": None, **proxy.place, "user": "ann", "password": PASSWORD}
+            connection = raw_mysql.connect(**place, tls="require")
+            connection.query("do 1")
+            connection.close()
+            proxy.end()
+        assert server.passwords == [PASSWORD.encode() + b"\0"]
+    assert recorded(user, "template, user_name, error") == [("do ?", "ann", None)]
+    assert PASSWORD.encode() not in stored(user)
+
+
+@pytest.mark.parametrize(
+    "query", ["127.0.0.1/d?tls=disable", "x/d?tls=prefer", "localhost/d?socket=/run/mysqld/mysqld.sock"]
+)
+def test_a_certificate_is_refused_if_the_server_has_no_safe_tls(user: User, query: str) -> None:
+    words = ("--listen", "127.0.0.1:0", "--to", f"mysql://root@{query}", "-o", "shop.capture")
+    told = user("capture", *words, *CERTIFICATE)
+    assert told.code == 2 and "--to" in told.stderr and "hint:" in told.stderr
 
 
 def test_a_client_that_insists_on_tls_is_told_that_the_proxy_has_none(user: User, raw_mysql: RawMysql) -> None:

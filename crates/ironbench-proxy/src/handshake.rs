@@ -15,7 +15,7 @@ use ironbench_core::wire::{Stream, UnauthenticatedConnection};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use rustls::ServerConnection;
+use rustls::{ClientConnection, ServerConnection};
 
 use crate::mysql::{Capabilities, MysqlHandshake, MysqlTracker};
 use crate::postgres::PostgresTracker;
@@ -136,19 +136,25 @@ impl PostgresHandshake {
             Some(10) if is_tls => remove_channel_binding(&mut answer),
             _ => {}
         }
-        let client = match client.tls {
-            None => Socket::plain(client.fd),
-            Some(tls) => Socket::of_client(client.fd, *tls),
-        };
         let session = has_statements.then_some(Session::Postgres(names));
-        Ok(Some(StartedConnection { client, server: server.stream.into(), answer, session }))
+        Ok(Some(StartedConnection { client: client.into(), server: server.stream.into(), answer, session }))
     }
 }
 
-struct Client {
-    fd: OwnedFd,
-    tls: Option<Box<ServerConnection>>,
-    deadline: Instant,
+/// The client's side of a connection that starts.
+pub struct Client {
+    pub fd: OwnedFd,
+    pub tls: Option<Box<ServerConnection>>,
+    pub deadline: Instant,
+}
+
+impl From<Client> for Socket {
+    fn from(client: Client) -> Self {
+        match client.tls {
+            None => Self::plain(client.fd),
+            Some(tls) => Self::of_client(client.fd, *tls),
+        }
+    }
 }
 
 impl Client {
@@ -182,7 +188,7 @@ impl Client {
         }
     }
 
-    fn start_tls(&mut self, config: Option<&Arc<rustls::ServerConfig>>) -> io::Result<()> {
+    pub fn start_tls(&mut self, config: Option<&Arc<rustls::ServerConfig>>) -> io::Result<()> {
         let config = config.ok_or(io::ErrorKind::InvalidData)?;
         let mut tls = Box::new(ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?);
         let mut plain = Plain { fd: &self.fd, deadline: self.deadline };
@@ -239,12 +245,24 @@ impl Write for Client {
     }
 }
 
-struct Server {
-    stream: Stream,
-    deadline: Instant,
+/// The server's side of a connection that starts.
+pub struct Server {
+    pub stream: Stream,
+    pub deadline: Instant,
 }
 
 impl Server {
+    /// Starts TLS on a connection that has none.
+    pub fn start_tls(self, tls: ClientConnection) -> io::Result<Self> {
+        let Stream::Plain(fd) = self.stream else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let mut tls = Box::new(tls);
+        let mut plain = Plain { fd: &fd, deadline: self.deadline };
+        while tls.is_handshaking() {
+            tls.complete_io(&mut plain)?;
+        }
+        Ok(Self { stream: Stream::Tls { fd, tls }, ..self })
+    }
+
     /// Reads messages up to the first one that decides about the log-in. Returns the method of authentication. Returns
     /// None if the message is an error.
     fn first_answer(&mut self, answer: &mut Vec<u8>) -> io::Result<Option<u32>> {
@@ -300,9 +318,9 @@ impl Write for Server {
 }
 
 /// A socket whose reads and writes wait until a deadline.
-pub struct Plain<'a> {
-    pub fd: &'a OwnedFd,
-    pub deadline: Instant,
+struct Plain<'a> {
+    fd: &'a OwnedFd,
+    deadline: Instant,
 }
 
 impl Read for Plain<'_> {

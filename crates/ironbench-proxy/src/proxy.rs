@@ -125,7 +125,11 @@ impl Proxy {
     /// # Errors
     /// Input: the address, a certificate or the settings of the server cannot be used.
     pub fn start(order: Order) -> Result<Self> {
-        let tls = order.tls.map(|(certificate, key)| server_config(&certificate, &key)).transpose()?;
+        let alpn = match order.server {
+            Target::Postgres(_) => vec![b"postgresql".to_vec()],
+            Target::Mysql(_) => Vec::new(),
+        };
+        let tls = order.tls.map(|(certificate, key)| server_config(&certificate, &key, alpn)).transpose()?;
         let is_unix = matches!(order.listen, Listen::Unix(_));
         let (handshake, dialect) = match order.server {
             Target::Postgres(server) => {
@@ -140,8 +144,7 @@ impl Proxy {
                     return Err(Error::input("--to", cause).hint(hint));
                 }
                 let connector = Connector::<Mysql>::new(server)?;
-                let connect = Box::new(move || connector.reach_only().map(|(stream, _)| stream));
-                (Handshake::Mysql(MysqlHandshake { connect }), Dialect::Mysql)
+                (Handshake::Mysql(MysqlHandshake { tls, connector }), Dialect::Mysql)
             }
         };
         let collector = Collector::new(order.mask, dialect)?;
@@ -294,7 +297,8 @@ fn remove_stale(path: &Path) {
     }
 }
 
-fn server_config(certificate: &Path, key: &Path) -> Result<Arc<rustls::ServerConfig>> {
+/// `alpn`: names of the protocol in TLS.
+fn server_config(certificate: &Path, key: &Path, alpn: Vec<Vec<u8>>) -> Result<Arc<rustls::ServerConfig>> {
     let unusable = |option: &str, path: &Path, cause: String| {
         Error::input(format!("{option} {}", path.display()), cause).hint("use PEM files, with an unencrypted key")
     };
@@ -309,7 +313,7 @@ fn server_config(certificate: &Path, key: &Path) -> Result<Arc<rustls::ServerCon
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .map_err(|error| unusable("--tls-cert", certificate, format!("cannot be used: {error}")))?;
-    config.alpn_protocols = vec![b"postgresql".to_vec()];
+    config.alpn_protocols = alpn;
     Ok(Arc::new(config))
 }
 

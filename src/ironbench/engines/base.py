@@ -143,8 +143,6 @@ class ProxiedServer:
 
     connection: Mapping[str, Any]
     """The server in the format of a proxy's order (crates/ironbench-proxy/src/proxy.rs), without a password."""
-    accepts_tls: bool = True
-    """Whether the proxy can accept TLS connections of clients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +262,7 @@ class Engine(ABC):
         returns None if the core itself reads the logs of this engine."""
         return None
 
-    def proxied(self, text: str) -> ProxiedServer | None:
+    def proxied(self, text: str, accepts_tls: bool) -> ProxiedServer | None:
         """Returns the server of a DSN for a proxy. Returns None if the core has no proxy for this engine. Raises
         InputError."""
         return None

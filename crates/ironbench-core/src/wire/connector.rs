@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustls::ClientConfig;
+use rustls::{ClientConfig, ClientConnection};
 
 use super::{
     address::{Address, Endpoint, deadline_after},
@@ -176,21 +176,41 @@ impl<P: ServerProtocol> Connector<P> {
         Err(self.cannot_connect(last))
     }
 
-    /// Connects without TLS, and reads nothing. Returns the stream, and whether it is a Unix socket.
+    /// Connects without TLS, and reads nothing. The caller may start TLS later (`tls_session`), and
+    /// `carries_passwords` is about the connection with TLS.
     ///
     /// # Errors
-    /// As those of `connect`.
-    pub fn reach_only(&self) -> Result<(Stream, bool)> {
+    /// The errors of `connect`.
+    pub fn reach_only(&self) -> Result<UnauthenticatedConnection<()>> {
         let mut last = Fault::Io(io::ErrorKind::AddrNotAvailable.into());
         for endpoint in self.address.resolve()? {
             match self.reach(&self.attempt(&endpoint, None)) {
                 Ok(channel) => {
-                    return Ok((channel.into_pipe().into_stream(), matches!(endpoint, Endpoint::Unix(_))));
+                    let security = Security::of(&endpoint, self.config.is_some(), self.mode);
+                    return Ok(UnauthenticatedConnection {
+                        stream: channel.into_pipe().into_stream(),
+                        greeting: (),
+                        carries_passwords: security >= Security::least(self.mode),
+                        is_unix: matches!(endpoint, Endpoint::Unix(_)),
+                    });
                 }
                 Err(fault) => last = fault,
             }
         }
         Err(self.cannot_connect(last))
+    }
+
+    /// Returns the client's side of a new TLS session with the server. Returns None without TLS.
+    ///
+    /// # Errors
+    /// Input: the name of the host cannot be used with TLS.
+    pub fn tls_session(&self) -> Result<Option<ClientConnection>> {
+        self.tls().map(|config| tls::client(config, P::target(&self.settings).tls.host)).transpose()
+    }
+
+    /// Whether the settings forbid connections without TLS.
+    pub fn requires_tls(&self) -> bool {
+        self.mode == Mode::Require || self.mode.verifies()
     }
 
     fn attempt<'a>(&self, endpoint: &'a Endpoint, stop_check: Option<&'a SharedStopCheck>) -> Attempt<'a> {

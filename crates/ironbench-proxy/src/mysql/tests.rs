@@ -161,6 +161,27 @@ fn user_and_database_change_with_the_commands_for_that() {
 }
 
 #[test]
+fn a_password_that_the_server_asks_for_is_never_kept() {
+    let names = SessionNames { user: b"ann".to_vec(), ..SessionNames::default() };
+    let capabilities = Capabilities { deprecate_eof: true, secure: true };
+    let tracker = MysqlTracker::new(1, names, capabilities, WallClock { zero_ns: 0 });
+    let mut session = Session { tracker, now: 0 };
+    // Over TLS: another method, the full authentication of caching_sha2_password, and the password itself.
+    session.server(&[packet(3, b"\xfecaching_sha2_password\0nonce-nonce-nonce-no\0")]);
+    session.client(&[packet(4, b"proof")]);
+    session.server(&[packet(5, b"\x01\x04")]);
+    session.client(&[packet(6, b"hunter2\0")]);
+    session.server(&[packet(7, &[0, 0, 0, 2, 0, 0, 0])]);
+    session.client(&[packet(0, b"\x11bob\0\0shop\0\x2d\0mysql_clear_password\0")]);
+    session.server(&[packet(1, b"\xfemysql_clear_password\0")]);
+    session.client(&[packet(2, b"hunter2\0"), query("select 1")]);
+    session.server(&[packet(3, &[0, 0, 0, 2, 0, 0, 0]), ok(0, 2)]);
+    let kept = format!("{:?}", session.tracker);
+    assert!(!kept.contains("hunter2") && !kept.contains(&format!("{:?}", b"hunter2")[1..20]), "{kept}");
+    assert_eq!(session.ended().len(), 1);
+}
+
+#[test]
 fn other_commands_have_answers_and_no_statements() {
     let mut session = Session::new(true);
     session.client(&[packet(0, b"\x0e"), packet(0, b"\x09"), packet(0, b"\x1b\0\0"), packet(0, b"\x04t\0")]);

@@ -134,17 +134,24 @@ class MariadbEngine(Engine):
     administration = MariadbAdministration()
     data_import = MariadbDataImport()
 
-    def proxied(self, text: str) -> ProxiedServer | None:
+    def proxied(self, text: str, accepts_tls: bool) -> ProxiedServer | None:
         address, secrets = dsn.parse(text)
-        if address.tls not in ("disable", "prefer"):
-            cause = f"contains tls={address.tls}, but the proxy connects to these servers without TLS"
-            raise InputError("--to", cause, "name a Unix socket or the end of an SSH tunnel, with tls=disable")
-        if address.socket is None and existing_server.requires_tls(address, secrets):
-            cause = "the server accepts only connections with TLS (require_secure_transport), and the proxy uses none"
-            raise InputError(
-                "--to", cause, "let the proxy connect to the server's Unix socket, or use the server's logs"
-            )
-        return ProxiedServer({"mysql": replace(address, tls="disable").connection(Secrets(None))}, accepts_tls=False)
+        give = "give the proxy a certificate (--tls-cert, --tls-key), and enable TLS in the clients"
+        if accepts_tls and (address.socket is not None or address.tls == "disable"):
+            where = "names a Unix socket" if address.socket is not None else "contains tls=disable"
+            cause = f"{where}, but a client uses TLS only if the proxy uses TLS to the server"
+            raise InputError("--to", cause, "name host and port with tls=require, or remove --tls-cert and --tls-key")
+        if accepts_tls and address.tls == "prefer" and not existing_server.is_local(address):
+            cause = "does not verify the server, to which clients with TLS may send their passwords"
+            raise InputError("--to", cause, "add tls=verify-full, or tls=require to accept any certificate")
+        if not accepts_tls and address.tls not in ("disable", "prefer"):
+            cause = f"contains tls={address.tls}, but the proxy uses TLS only for clients that use it"
+            raise InputError("--to", cause, give)
+        if not accepts_tls and address.socket is None and existing_server.requires_tls(address, secrets):
+            cause = "the server accepts only connections with TLS (require_secure_transport)"
+            raise InputError("--to", cause, f"{give}; or let the proxy connect to the server's Unix socket")
+        server = address if accepts_tls else replace(address, tls="disable")
+        return ProxiedServer({"mysql": server.connection(Secrets(None))})
 
     def validated(self, system: System, clients: int) -> tuple[System, Secrets]:
         """Validates everything that can be checked before a server is started. Raises InputError."""

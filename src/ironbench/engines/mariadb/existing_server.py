@@ -34,7 +34,7 @@ _PROBE_S = 5.0
 def find(address: MysqlAddress, query: Query) -> LocalServer:
     """Finds the server's processes on this machine. The server is recognised by its data directory. Returns an empty
     result if the server is elsewhere or cannot be seen."""
-    if address.socket is None and address.host not in ("localhost", "127.0.0.1", "::1"):
+    if not is_local(address):
         return LocalServer()
     try:
         known = {
@@ -70,6 +70,11 @@ def set_command(address: MysqlAddress, name: str, value: str) -> str:
     number = int(value) if scale == 1 else int(value[:-1]) * scale
     statement = f"SET GLOBAL {name} = {number}"
     return shlex.join(["mariadb", *where, "--user", address.user, "--execute", statement])
+
+
+def is_local(address: MysqlAddress) -> bool:
+    """Returns whether the address is on this machine."""
+    return address.socket is not None or address.host in ("localhost", "127.0.0.1", "::1")
 
 
 def requires_tls(address: MysqlAddress, secrets: Secrets) -> bool:

@@ -113,15 +113,13 @@ def _server(options: ProxyOptions) -> tuple[CaptureTraits, ProxiedServer]:
     """Returns the server, and the description of its captures."""
     word = engines.scheme(options.dsn)
     engine = engines.of_scheme(word)
-    server = engine.proxied(options.dsn) if engine else None
+    server = engine.proxied(options.dsn, bool(options.certificate)) if engine else None
     if engine is None or server is None or engine.traits.captures is None:
         cause = f"no proxy exists for {engine.name}" if engine else f"no engine supports {word}://"
         raise InputError("--to", cause, "make the capture from the server's logs")
     if bool(options.certificate) != bool(options.key):
         missing = "--tls-key" if options.certificate else "--tls-cert"
         raise InputError(missing, "is missing", "give the files of the certificate and of its key (PEM)")
-    if options.certificate and not server.accepts_tls:
-        raise InputError("--tls-cert", f"has no effect on a proxy for {engine.name}", "remove it, and --tls-key")
     return engine.traits.captures, server
 
 
