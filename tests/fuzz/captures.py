@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fuzz.splice import spliced
 
+from ironbench import workloads
 from ironbench.workloads.capture import contents, logs, tape
 
 LOGS = Path(__file__).parents[1] / "data" / "pglog"
@@ -115,10 +116,8 @@ class CaptureTarget:
         else:
             made.write_bytes(data)
         found = contents.contents(str(made))
-        if found.facts.replayable and len(found.left_out) < found.facts.statements:
-            options = {"file": str(made), "sessions": "2", "shift_time": "no", "keys": "new", "only": "", "except": ""}
-            if found.facts.protocol in ("", "mysql"):
-                tape.tape(options)
+        if found.facts.replayable:
+            tape.tape(workloads.get("capture").validated({"file": str(made), "sessions": "2"}))
 
 
 def capture_targets(scratch: Path) -> dict[str, CaptureTarget]:
