@@ -177,7 +177,7 @@ def test_a_server_that_requires_tls_is_captured_with_tls(user: User, fast_direct
         with proxied(user, server, *CERTIFICATE, dsn=other) as proxy:
             with pytest.raises(IronbenchError, match="TLS with the server"):
                 server.connect(**(place | proxy.place), tls="require")
-            proxy.end()
+            assert proxy.begun.end(signal.SIGINT)[0].code == 2, "no statement ran"
     finally:
         server.stop()
     shutil.rmtree(folder)

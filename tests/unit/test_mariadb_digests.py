@@ -61,6 +61,10 @@ def drawn(digest: str, calls: int = 10, rows: int = 30, values: bool = True, lon
             "SELECT `i` . `at` FROM `item` `i` WHERE `i` . `price` BETWEEN ? AND ? ORDER BY ? LIMIT ?",
             "SELECT `i`.`at` FROM `item` `i` WHERE `i`.`price` BETWEEN 7 AND 7 ORDER by 1 LIMIT 3",
         ),
+        (
+            "UPDATE `item` SET `count` = ? WHERE ID BETWEEN ? AND ?",
+            "UPDATE `item` SET `count` = 7 WHERE ID BETWEEN 7 AND 9",
+        ),
         ("INSERT INTO `item` SET ID = ? , `price` = ?", "INSERT INTO `item` SET ID = 101, `price` = 7"),
         (
             "SELECT `kind` FROM STATUS WHERE NAME = ? AND `bytes` = (unknown) AND `kind` <> ?",

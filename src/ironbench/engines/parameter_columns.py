@@ -50,8 +50,8 @@ def columns_of_parameters(
         columns = names.split(",") if names else columns_of(table)
         for row in _ROW.findall(rows):
             for name, place in zip(columns, _COMMA.split(row), strict=False):
-                if number := _PARAMETER.fullmatch(place.strip()):
-                    found[int(number[1])] = (table, name.strip())
+                if parameter := _PARAMETER.fullmatch(place.strip()):
+                    found[int(parameter[1])] = (table, name.strip())
     compared = [
         (column, int(number))
         for column, *places in _COMPARED.findall(text)

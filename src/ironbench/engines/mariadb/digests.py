@@ -59,6 +59,7 @@ _ROWS = re.compile(
 _ROW = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
 _COMMA = re.compile(r",(?![^(]*\))")
 _PLACE = re.compile(r"\bin \(\.\.\.\)|\?", re.IGNORECASE)
+_BETWEEN = re.compile(r"\bbetween (\$\d+) and (\$\d+)", re.IGNORECASE)
 _NUMBERED = re.compile(r"`[^`]*`|\$\d+")
 _QUALIFIED = re.compile(r"\b(?:from|join|update|into)\s+(?:`[^`]+`|\w+)\.", re.IGNORECASE)
 _FILES = re.compile(r"\binto (?:outfile|dumpfile)\b", re.IGNORECASE)
@@ -240,6 +241,12 @@ class _Drawing:
                 )
                 for number in range(1, statement.places + 1)
             }
+            for low, high in _BETWEEN.findall(statement.text):
+                column = known.get(int(low[1:]))
+                if column and column.kind in _WHOLE and literals[low].lstrip("-").isdigit():
+                    least = int(literals[low])
+                    many = max(1, round(rows / calls)) - 1
+                    literals[high] = str(least + many if column.unique else max(least, int(literals[high])))
             texts.append(_NUMBERED.sub(partial(_replaced, literals), statement.text))
         if not self._is_valid(texts[0]):
             return StatementDigest(shown, "", calls, mean_s, rows, refused="not-preparable")
