@@ -101,7 +101,13 @@ class CaptureTarget:
         return max(self.floor_s, len(data) / 1e6)
 
     def input(self, number: int) -> bytes:
-        return spliced(self.corpus, _WORDS, random.Random(f"{self.name}/{number}"))
+        dice = random.Random(f"{self.name}/{number}")
+        if self.name == "capture-log" or dice.random() < 0.3:
+            return spliced(self.corpus, _WORDS, dice)
+        data = bytearray(dice.choice(self.corpus))
+        for _ in range(dice.choice((1, 1, 2, 8))):
+            data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        return bytes(data)
 
     def read(self, data: str | bytes) -> None:
         """Raises IronbenchError if the input is refused."""
@@ -117,7 +123,9 @@ class CaptureTarget:
             made.write_bytes(data)
         found = contents.contents(str(made))
         if found.facts.replayable:
-            tape.tape(workloads.get("capture").validated({"file": str(made), "sessions": "2"}))
+            options = workloads.get("capture").validated({"file": str(made), "sessions": "2"})
+            tape.chosen(options)
+            tape.tape(options)
 
 
 def capture_targets(scratch: Path) -> dict[str, CaptureTarget]:

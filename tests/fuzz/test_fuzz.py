@@ -17,7 +17,7 @@ from fuzz.captures import capture_targets
 from fuzz.files import file_targets
 from fuzz.texts import targets
 
-FEW = {"lab": 20, "bundle": 10, "capture-log": 20, "capture-file": 30}
+FEW = {"lab": 20, "bundle": 10, "capture-log": 60, "capture-file": 60}
 """Number of inputs in the short test, for the slowest kinds."""
 
 

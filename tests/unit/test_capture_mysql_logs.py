@@ -273,3 +273,28 @@ select 1;
     path = captured(tmp_path, "".join(time + entry for time in times))
     began = [int(str(at)) for (at,) in rows(path, "epoch_us(started_at)")]
     assert began == sorted(began) and began[-1] - began[0] == 1_666_666
+
+
+@pytest.mark.parametrize(
+    ("was", "damaged"),
+    [
+        ("261130  2:03:11", "269999  2:03:11"),
+        ("# Time: 261130  2:03:11", "# Time: 2026-11-30T2:x"),
+        ("0.250000", "0.25.0000"),
+        ("Rows_sent: 3", f"Rows_sent: {'9' * 5000}"),
+        ("timestamp=1796004191", f"timestamp={'9' * 30}"),
+        ("Thread_id: 31", f"Thread_id: {'9' * 30}"),
+    ],
+)
+def test_damaged_times_and_numbers_end_no_capture(tmp_path: Path, was: str, damaged: str) -> None:
+    path = captured(tmp_path, SLOW.replace(was, damaged))
+    assert {text for (text,) in rows(path, "text")} >= {"update item set price = 1 where id in (1, 2)"}
+
+
+def test_a_damaged_capture_is_refused(tmp_path: Path) -> None:
+    path = Path(captured(tmp_path, SLOW))
+    data = bytearray(path.read_bytes())
+    data[4:200] = bytes(196)  # the first column, and not the description of the file at its end
+    path.write_bytes(data)
+    with pytest.raises(InputError):
+        contents.contents(str(path))

@@ -19,18 +19,18 @@ from ironbench.model.logged import LogDamage, LoggedStatement
 _GZIP = b"\x1f\x8b"
 _HEAD = 1 << 16
 _GENERAL = re.compile(
-    r"(?:(\d{6} [ \d]\d:\d\d:\d\d)|(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)))?\t+ *(\d+) "
+    r"(?:(\d{6} [ \d]\d:\d\d:\d\d)|(\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)))?\t+ *(\d{1,18}) "
     r"(Connect|Init DB|Query|Execute|Prepare|Close stmt|Reset stmt|Long Data|Quit|Field List|Change user|Ping|"
     r"Statistics|Fetch|Refresh|Reset connection|Set option|Binlog Dump|Sleep|Shutdown|Processlist|Kill|Debug|Time|"
     r"Daemon|Delayed insert|Create DB|Drop DB|Register Slave|Table Dump|Connect Out|Error)\t?(.*)"
 )
 _BANNER = re.compile(r"\S+, Version: .* started with:$|Tcp port: |Time\s+Id Command\s+Argument$")
 _TIME = re.compile(r"# Time: (?:(\d{6} [ \d]\d:\d\d:\d\d)|(\S+T\S+))")
-_USER = re.compile(r"# User@Host: (\S*?)\[.*?(?:Id: *(\d+))?\s*$")
-_THREAD = re.compile(r"# Thread_id: (\d+)\s+Schema: (\S*)")
-_QUERY_TIME = re.compile(r"# Query_time: ([\d.]+).*?Rows_sent: (\d+)")
-_AFFECTED = re.compile(r"Rows_affected: (\d+)")
-_STAMP = re.compile(r"SET (?:\w+=\d+,)*timestamp=(\d+)(?:\.\d+)?;$")
+_USER = re.compile(r"# User@Host: (\S*?)\[.*?(?:Id: *(\d{1,18}))?\s*$")
+_THREAD = re.compile(r"# Thread_id: (\d{1,18})\s+Schema: (\S*)")
+_QUERY_TIME = re.compile(r"# Query_time: (\d{1,9}(?:\.\d+)?)\b.*?Rows_sent: (\d{1,18})\b")
+_AFFECTED = re.compile(r"Rows_affected: (\d{1,18})\b")
+_STAMP = re.compile(r"SET (?:\w+=\d+,)*timestamp=(\d{1,10})(?:\.\d+)?;$")
 _USE = re.compile(r"use (.+);$")
 _NESTED = re.compile(r"\s*(?:prepare|execute)\b", re.IGNORECASE)
 """Pattern of SQL statements for which the server also writes an entry of the kind `Prepare` or `Execute`."""
@@ -144,7 +144,8 @@ class MysqlLogs:
                     # statement.
                     entry = _SlowEntry(ended_us=entry.ended_us, exact=entry.exact)
                 if found := _TIME.match(line):
-                    entry.ended_us, entry.exact = self._time(found[1], found[2]), found[2] is not None
+                    entry.ended_us = self._time(found[1], found[2]) or entry.ended_us
+                    entry.exact = found[2] is not None
                 elif found := _USER.match(line):
                     entry.user, entry.id = found[1], int(found[2] or 0) or entry.id
                 elif found := _THREAD.match(line):
@@ -199,13 +200,18 @@ class MysqlLogs:
                 yield one._replace(at_us=at_us + 1_000_000 * place // len(alike) - (one.duration_us or 0))
 
     def _time(self, short: str | None, iso: str | None) -> int:
-        if iso:
-            return round(datetime.fromisoformat(iso).timestamp() * 1e6)
-        if not short:
+        """Returns a time in microseconds since 1970, or 0 if it is missing or damaged."""
+        try:
+            if iso:
+                return round(datetime.fromisoformat(iso).timestamp() * 1e6)
+            if not short:
+                return 0
+            self.damage.whole_seconds = True
+            # The log does not contain the time zone of its times.
+            moment = datetime.strptime(" ".join(short.split()), "%y%m%d %H:%M:%S").replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
+            self.damage.unreadable += 1
             return 0
-        self.damage.whole_seconds = True
-        # The log does not contain the time zone of its times.
-        moment = datetime.strptime(" ".join(short.split()), "%y%m%d %H:%M:%S").replace(tzinfo=UTC)
         return int(moment.timestamp()) * 1_000_000
 
     def _session(self, id: int) -> _Session:

@@ -95,7 +95,7 @@ class Contents:
 def contents(path: str) -> Contents:
     """Reads a capture and summarises it. Raises InputError if the file is not a capture."""
     facts = file.facts(path)
-    with file.database() as opened:
+    with file.reading(path) as opened:
         opened.execute(f"CREATE VIEW capture AS SELECT *, epoch_us(started_at) AS at_us FROM {file.source(path)}")
         opened.execute("CREATE VIEW chosen AS SELECT * FROM capture WHERE left_out IS NULL")
         return _contents(opened, facts)

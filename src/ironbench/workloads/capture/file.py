@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import glob
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,16 @@ def database(place: str = ":memory:", **config: str | int) -> duckdb.DuckDBPyCon
     # The core supports only the oldest format of strings and lists.
     opened.execute("SET arrow_output_version = '1.0'")
     return opened
+
+
+@contextmanager
+def reading(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Opens a database in memory for queries of a capture. Raises InputError if the capture is damaged."""
+    try:
+        with database() as opened:
+            yield opened
+    except (duckdb.Error, UnicodeDecodeError) as error:
+        raise InputError(path, f"cannot be read completely: {str(error).splitlines()[0]}", _HINT) from error
 
 
 def facts(path: str) -> CaptureFacts:

@@ -116,7 +116,7 @@ def _chosen(path: str, stamp: tuple[int, int], which: selection.Selection) -> Ch
         made = "masked" if facts.masked else "made"
         cause = f"was {made} by an earlier version of ironbench and can be shown, but not replayed"
         raise InputError(path, cause, "capture again with this version, if the logs still exist")
-    with file.database() as opened:
+    with file.reading(path) as opened:
         _choose(opened, path, which)
         ((statements, transactions, began, ended, writes, failed, rows),) = file.asked(
             opened,
@@ -217,7 +217,7 @@ def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes
             ((slots,),) = file.asked(opened, "SELECT coalesce(sum(rows), 0)::BIGINT FROM keys")
             sql = _statements(changes.copies, len(free), slots, captures.pipelines)
             clients = _core.write_tape(opened.sql(sql), place)
-    except duckdb.Error as error:
+    except (duckdb.Error, UnicodeDecodeError) as error:
         raise FailureError(path, str(error).splitlines()[0]) from error
     used = replace(used, known=used.known * changes.copies)
     return Tape(place, tuple(clients), kinds, used, slots * changes.copies, typical)
