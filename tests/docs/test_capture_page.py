@@ -22,9 +22,10 @@ def test_the_page_captures_shows_and_plans_replays(tmp_path: Path) -> None:
         block for page in PAGES for block in re.findall(r"^```.*?^```", page.read_text(), re.DOTALL | re.MULTILINE)
     ]
     lines = [line for block in blocks for line in re.findall(r"^ironbench (.*)$", block, re.MULTILINE)]
-    # These need a server: tests/live/test_capture_replay.py and tests/live/test_capture_digests.py
+    # These need a server: tests/live/test_capture_replay.py, test_capture_digests.py and test_capture_digests_mysql.py
     lines.remove("capture --mark postgresql:///shop")
     lines.remove("capture --from postgresql:///shop --duration 10m -o invented.capture")
+    lines.remove("capture --from mysql://root@db.example.com:3306/shop --duration 10m -o invented.capture")
     assert [line.split()[0] for line in lines] == ["capture", "show", "run", "run", "run", "run"]
     shutil.copy(ROOT / "tests" / "data" / "dumps" / "clean.pg.sql", tmp_path / "shop.dump")
     for line in lines:
