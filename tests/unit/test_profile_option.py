@@ -30,7 +30,7 @@ from ironbench.model.system import Load, System
 from ironbench.plan import run_file
 from ironbench.plan.profiles import read
 from ironbench.records import judge, measures
-from ironbench.records.profiles import read_profile, stacks, write_profile
+from ironbench.records.profiles import read_profile, write_profile
 from ironbench.report import wording
 from ironbench.report.reproduce import run_command
 from ironbench.trial.drive import profile
@@ -125,9 +125,25 @@ def test_an_ordinary_user_may_profile_servers_that_the_user_starts(monkeypatch: 
     assert plan(profile="cpu").profile == CPU
 
 
-def test_a_server_on_another_machine_is_refused() -> None:
-    with pytest.raises(InputError, match="processes of this machine"):
-        plan(engine="", dsn="postgresql://bench@db.example/shop", server="ssh://bench@db.example", profile="cpu")
+def test_on_another_machine_only_cpu_time_can_be_sampled() -> None:
+    far = {"engine": "", "dsn": "postgresql://bench@db.example/shop", "server": "ssh://bench@db.example"}
+    assert plan(**far, profile="cpu").profile == CPU
+    for text in ("wait", "all"):
+        with pytest.raises(InputError, match="only on the machine of ironbench"):
+            plan(**far, profile=text)
+
+
+def test_the_client_of_a_server_on_another_machine_is_sampled_here() -> None:
+    session: Any = Existing([7])
+    sampler: Any = profile.started(CPU, session, elsewhere=True)
+    assert list(sampler.roots) == []
+
+
+def test_the_profiles_of_two_machines_are_one_profile() -> None:
+    one, other = profile.collected(sampled_by()), profile.collected(sampled_by(unresolved_share=0.5, lost=3))
+    both = one.merge(other)
+    assert (both.samples, both.lost, both.cpu_s) == (216, 3, 0.04) and len(both.stacks) == 4
+    assert both.unresolved_share == pytest.approx(0.25)
 
 
 @dataclass
@@ -216,8 +232,12 @@ def test_by_slices_only_the_slices_of_the_system_that_were_kept_count() -> None:
 
 def driven(**fields: Any) -> Driven:
     summary = {"elapsed_s": 10.0, "transactions": 100, "failed": 0, "errors": {}, "cut_short": False, "aborted": False}
-    sampled: Any = Sampled(**fields)
+    sampled = profile.collected(sampled_by(**fields))
     return Driven("2026-11-21T01:00:00", alive=True, summary=summary, profile=sampled)
+
+
+def sampled_by(**fields: Any) -> Any:
+    return Sampled(**fields)
 
 
 def test_a_record_has_the_number_of_samples_and_the_cost_of_sampling() -> None:
@@ -262,8 +282,7 @@ def test_frames_without_a_name_have_the_fix_for_their_cause(stack: str, words: s
 
 
 def test_every_stack_of_the_sampler_can_be_read_from_the_record(tmp_path: Path) -> None:
-    sampled: Any = Sampled()
-    write_profile(tmp_path / "profile.parquet", stacks(sampled))
+    write_profile(tmp_path / "profile.parquet", profile.collected(sampled_by()).stacks)
     first, second = read_profile(tmp_path / "profile.parquet")
     assert (first.stack, first.samples, first.seconds) == ("main;PostgresMain;read_[k]", 99, 0.9)
     assert (second.thread, set(second.frames), second.waker) == ("a\ufffdb", {"deep"}, "main")

@@ -59,7 +59,7 @@ def measure(
     """Runs one trial and stores its record. `storage`: emulated devices of the engine."""
     how, store, printer, live = due.trial.cell.load, resources.store, resources.printer, resources.live
     live.begin(due.trial, due.title)
-    watching = of_trial(plan, session, how, store)
+    watching = of_trial(plan, session, due.trial, store)
     cut = PowerCut(plan.crash, storage) if plan.crash else None
     control = server_control.of_trial(session, plan.system, how)
     workload = workloads.get(plan.choice.workload)

@@ -11,9 +11,10 @@ import msgspec
 
 from ironbench import engines
 from ironbench.engines.administration import ServerLocation
-from ironbench.errors import InputError, IronbenchError, written
+from ironbench.errors import FailureError, InputError, IronbenchError, written
 from ironbench.host.fingerprint import of_tree
 from ironbench.host.remote import address, link, tree, watch
+from ironbench.host.remote.perf import RemoteProfiler
 from ironbench.host.remote.watch import Watch
 from ironbench.host.tree import Tree
 from ironbench.model.driven import Driven, ServerMachine
@@ -21,14 +22,18 @@ from ironbench.model.lab import Lab
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Source
 from ironbench.model.plan import Plan
+from ironbench.model.profile_request import ProfileRequest
 from ironbench.model.session import Session
-from ironbench.model.system import Load, System
+from ironbench.model.system import Load, System, Trial
 from ironbench.records import Store
 from ironbench.trial import observe
+from ironbench.trial.drive import profile
 
 LOST = "link-lost"
 """Code of the warning about a trial with missing samples."""
 UNSEEN = "server-unseen"
+PROFILE_UNSEEN = "profile-unseen"
+"""Code of the warning about a profile without the stacks of the server."""
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _OF_READERS = "/proc/self/"
 """Prefix of files that describe the process which reads them. On the server's machine, this process is not
@@ -71,13 +76,18 @@ class ServerWatch:
     observe: bool
     server: str
     store: Store
+    profile: ProfileRequest | None
+    """The stacks to sample on the server's machine."""
     _watch: Watch | None = None
+    _profiler: RemoteProfiler | None = None
     _there: ServerMachine | None = None
     _warnings: list[Note] = field(default_factory=list)
     _notes: dict[str, str] = field(default_factory=dict)
 
     def sources(self) -> Sequence[Source]:
         """Starts sampling on the server's machine. Returns the sources that the core must sample itself."""
+        if self.server and self.profile is not None:
+            self._begin_profile(self.profile)
         if not (self.observe and self.server):
             return observe.sources(self.session, self.observe, clients=self.load.clients)
         try:
@@ -100,11 +110,14 @@ class ServerWatch:
 
     def close(self) -> None:
         """Stops sampling after a trial that was interrupted."""
+        if self._profiler is not None:
+            self._profiler.abandon()
         if self._watch is not None:
             self._watch.stop()
 
     def watched(self, driven: Driven) -> Driven:
         """Returns the trial with the samples from the server's machine."""
+        driven = self._profiled(driven)
         if self._watch is None or self._there is None:
             return self._noted(driven)
         now = monotonic() - time()
@@ -127,6 +140,32 @@ class ServerWatch:
             )
         )
 
+    def _begin_profile(self, request: ProfileRequest) -> None:
+        """Starts to sample the server's stacks. If its processes cannot be seen, the trial continues without them."""
+        there = link.connection_to(address.parse(self.server))
+        try:
+            place = engines.get(self.session.engine).administration.locate(self.session, tree.fetched(there))
+            if not place.processes:
+                raise FailureError(self.server, f"the server's processes cannot be seen: {place.unseen}")
+            profiler = RemoteProfiler(there, request.hz, place.processes)
+            profiler.begin()
+        except IronbenchError as error:
+            self._warnings.append(note(PROFILE_UNSEEN, error=str(error)))
+            return
+        self._profiler = profiler
+
+    def _profiled(self, driven: Driven) -> Driven:
+        """Returns the trial with the stacks of the server."""
+        profiler, elapsed_s = self._profiler, float(driven.summary.get("elapsed_s") or 0.0)
+        if profiler is None or elapsed_s <= 0:
+            return driven
+        try:
+            found = profiler.end(float(driven.summary["started_unix_s"]), elapsed_s)
+        except IronbenchError as error:
+            self._warnings.append(note(PROFILE_UNSEEN, error=str(error)))
+            return driven
+        return replace(driven, profile=driven.profile.merge(found) if driven.profile is not None else found)
+
     def _begin(self, machine: Tree, place: ServerLocation) -> None:
         ours = machine.read(_BOOT) == Tree().read(_BOOT)
         key = self.store.keep_shared("machines", msgspec.to_builtins(of_tree(machine)))
@@ -140,8 +179,9 @@ class ServerWatch:
         return replace(driven, prepared=driven.prepared.merge(self._notes, self._warnings))
 
 
-def of_trial(plan: Plan, session: Session, load: Load, store: Store) -> ServerWatch:
-    return ServerWatch(session, load, plan.observe, plan.system.server or "", store)
+def of_trial(plan: Plan, session: Session, trial: Trial, store: Store) -> ServerWatch:
+    request = profile.of_trial(plan, trial)
+    return ServerWatch(session, trial.cell.load, plan.observe, plan.system.server or "", store, request)
 
 
 class _There:

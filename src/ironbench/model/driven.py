@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from ironbench.model.inside import NOTHING, ServerStatistics
 from ironbench.model.note import Note
 from ironbench.model.observation import Series
+from ironbench.model.profile import SampledProfile
 from ironbench.model.record import Check
 from ironbench.model.trial_notes import NO_NOTES, TrialNotes
 from ironbench.model.workers import WorkerPart
 
 if TYPE_CHECKING:
-    from ironbench._core import Histogram, Profile
+    from ironbench._core import Histogram
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class Driven:
     """Results of the workers. If empty, this process drove the trial."""
     fingerprints: Mapping[int, Any] = field(default_factory=dict)
     """Fingerprints of the workers' machines, indexed by the worker's number."""
-    profile: Profile | None = None
+    profile: SampledProfile | None = None
     """The stacks that were sampled in the measured window, or None if no stacks were requested."""
     log: bytes = b""
     """Standard error of the child process that drove the trial."""

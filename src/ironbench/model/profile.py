@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
 
 from ironbench.model.constraints import Label, Natural, one_of
+from ironbench.words import cut
 
 CPU, WAIT = "cpu", "wait"
 """Kinds of samples: while the thread ran on a CPU, or while it waited."""
@@ -21,6 +23,8 @@ OUTSIDE = "[unknown]"
 """Name of a frame whose address is outside every program and library."""
 KERNEL_MARK = "_[k]"
 """Suffix of the name of a kernel function."""
+_LONGEST_NAME = 400
+"""Maximum number of characters of a frame. Names of C++ templates are cut to this length."""
 MOST_FRAMES = 128
 """Maximum number of frames of a stack. The kernel cuts stacks at 127 frames (`kernel.perf_event_max_stack`)."""
 
@@ -48,3 +52,38 @@ class SampledStack:
     @property
     def frames(self) -> tuple[str, ...]:
         return tuple(self.stack.split(";"))
+
+
+@dataclass(frozen=True, slots=True)
+class SampledProfile:
+    """The stacks of a trial and the quality of the samples."""
+
+    stacks: tuple[SampledStack, ...]
+    cpu_s: float
+    """CPU seconds of the sampler."""
+    unresolved_share: float
+    """Fraction of the frames, weighted by samples, that have no function name."""
+    lost: int
+    """Number of CPU samples that were lost because the kernel's buffers were full."""
+
+    @property
+    def samples(self) -> int:
+        return sum(one.samples for one in self.stacks)
+
+    def merge(self, other: SampledProfile) -> SampledProfile:
+        """Returns both profiles as one."""
+        weights = [sum(one.samples * len(one.frames) for one in side.stacks) for side in (self, other)]
+        unresolved = self.unresolved_share * weights[0] + other.unresolved_share * weights[1]
+        share = unresolved / sum(weights) if any(weights) else 0.0
+        return SampledProfile((*self.stacks, *other.stacks), self.cpu_s + other.cpu_s, share, self.lost + other.lost)
+
+
+def stack_text(frames: Iterable[str]) -> str:
+    """Returns the text of a stack. Replaces control characters in names, shortens long names, and keeps only the
+    innermost frames of deep stacks."""
+    return ";".join(cut(printable(frame), _LONGEST_NAME) for frame in list(frames)[-MOST_FRAMES:])
+
+
+def printable(text: str) -> str:
+    """Returns the text with control characters replaced."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else "\ufffd" for one in text)

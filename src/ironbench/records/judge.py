@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ironbench.engines.administration import AS_PARAMETER, DENIED
 from ironbench.engines.base import Engine
@@ -31,7 +31,7 @@ from ironbench.model.judging_limits import (
 )
 from ironbench.model.note import Note, note
 from ironbench.model.observation import Observation
-from ironbench.model.profile import OUTSIDE
+from ironbench.model.profile import OUTSIDE, SampledProfile
 from ironbench.model.record import (
     CAN_LOSE_DATA,
     CLIENTS_CUT_OFF,
@@ -57,9 +57,6 @@ from ironbench.trial.observe.disturbance import DisturbanceShares
 from ironbench.trial.observe.relay import ADDED
 from ironbench.words import counted
 from ironbench.workloads import rate_change
-
-if TYPE_CHECKING:
-    from ironbench._core import Profile
 
 
 def warnings(
@@ -106,10 +103,10 @@ def _profile(driven: Driven) -> list[Note]:
     return results
 
 
-def _outside_share(profile: Profile) -> float:
+def _outside_share(profile: SampledProfile) -> float:
     """Returns the fraction of the frames, weighted by samples, that are outside every program and library. The usual
     cause is a program without unwind tables and without frame pointers."""
-    stacks = [(stack.split(";"), samples) for stack, samples in zip(profile.stack, profile.samples, strict=True)]
+    stacks = [(one.frames, one.samples) for one in profile.stacks]
     every = sum(len(frames) * samples for frames, samples in stacks)
     return sum(frames.count(OUTSIDE) * samples for frames, samples in stacks) / every if every else 0.0
 

@@ -21,7 +21,6 @@ from ironbench.model.system import System, Trial
 from ironbench.model.trial_notes import TrialNotes
 from ironbench.records import attached, judge, measures
 from ironbench.records.described import describe
-from ironbench.records.profiles import stacks
 from ironbench.records.store import Store
 from ironbench.trial.drive import checkpoints
 from ironbench.trial.load import Loaded, restore
@@ -119,7 +118,7 @@ def keep(
         files[attached.WORKERS] = attached.written_workers(driven.workers, keys)
     if driven.inside_server:
         files[attached.INSIDE] = attached.written_inside(driven.inside_server)
-    return store.keep(record, driven, observation, files, () if driven.profile is None else stacks(driven.profile))
+    return store.keep(record, driven, observation, files, driven.profile.stacks if driven.profile is not None else ())
 
 
 def _server_machine(system: System, session: Session | None, driven: Driven, here: str) -> str:

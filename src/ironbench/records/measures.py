@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from ironbench.catalogue import PER_UNIT, base_name
 from ironbench.model import sample
 from ironbench.model.driven import Driven, scheduled
-from ironbench.model.profile import CPU
+from ironbench.model.profile import CPU, SampledProfile
 from ironbench.model.record import ANSWERS, PERCENTILES, Statement
 from ironbench.model.redact import redacted_sql
 from ironbench.words import cut
 from ironbench.workloads.base import SCRIPT_FIGURES
 
 if TYPE_CHECKING:
-    from ironbench._core import Histogram, Profile
+    from ironbench._core import Histogram
 
 _QUANTILES = {"p50": 0.50, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 MOST_SCRIPTS = 12
@@ -116,16 +116,16 @@ def _profile(driven: Driven) -> dict[str, float]:
     if (profile := driven.profile) is None:
         return {}
     return {
-        "profile_samples": float(sum(profile.samples)),
+        "profile_samples": float(profile.samples),
         "profile_lost_share": profile_lost_share(profile),
-        "profile_cpu_s": profile.sampler_cpu_s,
+        "profile_cpu_s": profile.cpu_s,
     }
 
 
-def profile_lost_share(profile: Profile) -> float:
+def profile_lost_share(profile: SampledProfile) -> float:
     """Returns the fraction of the CPU samples that were lost because the kernel's buffers were full. Waits are not
     lost: a window in which switches are recorded ends before the buffers are full."""
-    taken = sum(samples for kind, samples in zip(profile.kind, profile.samples, strict=True) if kind == CPU)
+    taken = sum(one.samples for one in profile.stacks if one.kind == CPU)
     return profile.lost / (taken + profile.lost) if profile.lost else 0.0
 
 

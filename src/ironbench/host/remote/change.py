@@ -1,37 +1,28 @@
 """Changes on a remote machine: permission checks, immediate actions, and changes that are undone after a trial.
 
-A lasting change is made by a small shell script on the remote machine, which undoes it when its standard input ends.
-The input ends when ironbench or the connection ends. A connection that goes silent has the same effect: ironbench sends
-a line every few seconds, and the script waits at most `SILENT_S`.
+A lasting change is made by a shell script on the remote machine, which undoes it when its standard input ends or goes
+silent (`remote.script`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
 
 from ironbench.errors import FailureError, InputError, IronbenchError, shortened, written
-from ironbench.host.remote import link
+from ironbench.host.remote import link, script
 from ironbench.host.remote.link import Link, quoted
+from ironbench.host.remote.script import SILENT_S, RunningScript
 
-if TYPE_CHECKING:
-    from asyncssh import SSHClientProcess
-
-SILENT_S = 30
-"""Seconds that a change lasts after the connection goes silent without being closed."""
-_BEAT_S = 5.0
-_MADE_S = 30.0
-"""Timeout for making or undoing a change. A change can take long, because it starts a process for each thread of the
-server."""
 _LEFT_S = SILENT_S + 10.0
 """Seconds within which a machine undoes the changes of a lost connection."""
 RESTART_S = 600.0
 """Timeout for a restart; a server that replays its WAL can take this long."""
 _OUTPUT_LINES = 20
+CONTROL = "system.control"
+_PACKAGES = "util-linux or coreutils"
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]+\.service")
 DROP = "sync; echo 3 > /proc/sys/vm/drop_caches"
 """Shell command equivalent to `drop_caches` (proc_sys_vm(5)), which frees clean pages, directory entries and inodes."""
@@ -53,7 +44,7 @@ def require_pin(there: Link, server: int, online: str, cpus: tuple[int, ...]) ->
     known = _numbers(online)
     if missing := [cpu for cpu in cpus if known and cpu not in known]:
         raise InputError(written("limits.server_cpus"), f"that machine has no CPU {missing[0]}", f"its CPUs: {online}")
-    _require_programs(there, ("taskset", "timeout", "grep", "sed"))
+    require_programs(there, CONTROL, dict.fromkeys(("taskset", "timeout", "grep", "sed"), _PACKAGES))
     allowed = f'{_ROOT} || [ "$(id -u)" = "$(stat -c %u /proc/{server})" ]'
     # The hint warns the user: taskset can start any program, so a user who may run it with sudo has the rights of root.
     way = (
@@ -69,7 +60,7 @@ def require_cold(there: Link, restart: str) -> tuple[Rights, str]:
 
     Raises InputError or FailureError.
     """
-    _require_programs(there, ("tee", "sync"))
+    require_programs(there, CONTROL, dict.fromkeys(("tee", "sync"), _PACKAGES))
     caches = _rights(there, f"[ -w {_CACHES} ]", ("tee", _CACHES), "is not allowed to drop the page cache")
     if not is_unit(restart):
         return caches, restart
@@ -139,7 +130,7 @@ class Pin:
     """List of CPUs in taskset(1) format."""
     before: str = ""
     """CPUs to which the server was pinned before."""
-    _running: _Running | None = None
+    _running: RunningScript | None = None
 
     def begin(self) -> None:
         """Pins the server. Raises FailureError.
@@ -150,7 +141,7 @@ class Pin:
         """
         sleep(max(0.0, _left.get(self.link, 0.0) - monotonic()))
         try:
-            running = link.waited(_begun(self.link, _pinning(self.rights.sudo, self.server, self.cpus)))
+            running = link.waited(script.begun(self.link, _pinning(self.rights.sudo, self.server, self.cpus)))
         except IronbenchError:
             _leave(self.link)
             raise
@@ -166,7 +157,7 @@ class Pin:
         """Undoes the pinning. If the pinning was not in effect the whole time, returns the reason. Otherwise, returns
         "". A second call has no effect."""
         running, self._running = self._running, None
-        words = ["undone", self.cpus] if running is None else link.waited(running.end())
+        words = ["undone", self.cpus] if running is None else _words(link.waited(running.end()))
         if words[:1] != ["undone"]:
             _leave(self.link)
             return f"the connection was lost; the remote machine removed the pinning within {SILENT_S} s"
@@ -180,18 +171,21 @@ _left: dict[Link, float] = {}
 changes."""
 
 
+def _words(output: bytes) -> list[str]:
+    return output.decode("utf-8", "replace").split()
+
+
 def _leave(there: Link) -> None:
     _left[there] = monotonic() + _LEFT_S
 
 
-def _require_programs(there: Link, names: tuple[str, ...]) -> None:
-    """Raises InputError if a program is missing on the machine."""
-    loop = f'for one in {" ".join(names)}; do command -v "$one" >/dev/null || echo "$one"; done'
+def require_programs(there: Link, field: str, packages: Mapping[str, str]) -> None:
+    """Raises InputError if a program is missing on the machine. `field`: the field that needs the programs. `packages`:
+    the package of each program."""
+    loop = f'for one in {" ".join(packages)}; do command -v "$one" >/dev/null || echo "$one"; done'
     if missing := there.run(loop).output.decode("utf-8", "replace").split():
         cause = f"{there.address.text()} has no program {missing[0]}"
-        raise InputError(
-            written("system.control"), cause, "install the program on that machine (packages util-linux and coreutils)"
-        )
+        raise InputError(written(field), cause, f"install the program on that machine (package {packages[missing[0]]})")
 
 
 def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way: str = "") -> Rights:
@@ -215,7 +209,7 @@ def _rights(there: Link, allowed: str, command: tuple[str, ...], lacks: str, way
     rule = " ".join((path, *command[1:]))
     way = way or f"connect as the user `root` in {written('system.server')}, or allow the command with sudo"
     hint = f"{way}: {user} ALL=(root) NOPASSWD: {rule}"
-    raise InputError(written("system.control"), f"{user} at {there.address.text()} {lacks}", hint)
+    raise InputError(written(CONTROL), f"{user} at {there.address.text()} {lacks}", hint)
 
 
 def _numbers(cpus: str) -> set[int]:
@@ -247,62 +241,3 @@ echo "done $usual"
 while timeout -s KILL {SILENT_S} sh -c 'read -r beat' 2>/dev/null; do :; done
 until=$(held {server}); undo; echo "undone $until"
 """
-
-
-@dataclass(slots=True)
-class _Running:
-    """A remote shell that has made a change. Must be used in the thread of connections."""
-
-    process: SSHClientProcess[bytes]
-    first: list[str]
-    """Output of the shell up to the moment when the change was made."""
-    rest: asyncio.Future[bytes]
-    """Output of the shell after the change was undone."""
-
-    async def beat(self) -> None:
-        with contextlib.suppress(OSError):
-            while not self.rest.done():
-                self.process.stdin.write(b"\n")
-                await asyncio.wait({self.rest}, timeout=_BEAT_S)
-
-    async def end(self) -> list[str]:
-        """Ends the shell and returns its output; [] if the connection was already lost."""
-        import asyncssh
-
-        try:
-            if not self.rest.done():
-                self.process.stdin.write_eof()
-            return (await asyncio.wait_for(self.rest, _MADE_S)).decode("utf-8", "replace").split()
-        except (TimeoutError, asyncssh.Error, OSError):
-            return []
-        finally:
-            self.process.close()
-
-
-async def _begun(there: Link, script: str) -> _Running:
-    """Starts the script and waits until the script has made the change. Raises FailureError."""
-    import asyncssh
-
-    process = None
-    try:
-        process = await there.process(f"exec sh -c {quoted(script)}")
-        line = await asyncio.wait_for(link.line_of(process, b"done", b"failed"), _MADE_S)
-    except (TimeoutError, asyncssh.Error, OSError) as error:
-        if process is not None:
-            process.close()
-        cause = f"the change on that machine failed: {str(error) or 'no answer'}"
-        raise FailureError(there.address.text(), cause) from None
-    except asyncio.CancelledError:
-        if process is not None:
-            process.close()  # at the end of its input, the shell undoes the change
-        raise
-    rest = asyncio.ensure_future(process.stdout.read())
-    running = _Running(process, line.decode("utf-8", "replace").split(), rest)
-    _beating.add(task := asyncio.ensure_future(running.beat()))
-    task.add_done_callback(_beating.discard)
-    return running
-
-
-_beating: set[asyncio.Task[None]] = set()
-"""Tasks that send lines to shells. The tasks are stored here because the event loop keeps only weak references to tasks
-(Python's documentation of `asyncio.create_task`)."""

@@ -26,6 +26,7 @@ from ironbench.lab.slices.system_devices import SystemDevices
 from ironbench.lab.slices.turn import Slice, attribute_errors_to
 from ironbench.model.driven import Driven
 from ironbench.model.plan import Plan
+from ironbench.model.profile import SampledProfile
 from ironbench.model.profile_request import ProfileRequest
 from ironbench.model.record import Record
 from ironbench.model.session import PausableSession, ServerPause, Session
@@ -40,7 +41,7 @@ from ironbench.trial.drive.drive_trial import DriveOptions, drive, unpacked
 from ironbench.trial.load import Loaded
 
 if TYPE_CHECKING:
-    from ironbench._core import Profile, Profiler, Progress
+    from ironbench._core import Profiler, Progress
 
 
 class DriveEndedError(Exception):
@@ -119,7 +120,7 @@ class SliceSide:
     """Whether the system's load ran to the end and the system's checks passed."""
     record: Record | None = None
     """The system's record, once it is written. After Ctrl-C, this shows that no second record is needed."""
-    profile: Profile | None = None
+    profile: SampledProfile | None = None
     """The stacks that were sampled in the system's measured slices."""
     _profiler: Profiler | None = None
     _at_turns: TurnDriver = field(default_factory=TurnDriver)
@@ -268,7 +269,7 @@ class SliceSide:
         profiler, self._profiler = self._profiler, None
         if profiler is not None and self.kept:
             began = ((self.began_s + one.at_s + one.start_up_s, one.length_s) for one in self.kept)
-            self.profile = profiler.stop([profiling.window(*one) for one in began])
+            self.profile = profiling.collected(profiler.stop([profiling.window(*one) for one in began]))
 
     @property
     def turns_s(self) -> float:

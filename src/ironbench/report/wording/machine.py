@@ -89,6 +89,12 @@ def profile_lost(share: Number) -> str:
     )
 
 
+@wording("profile-unseen")
+def profile_unseen(error: Strings) -> str:
+    """Example: `the profile does not contain the server, because its machine sent no samples: db.example: …`."""
+    return f"the profile does not contain the server, because its machine sent no samples: {names(error)}"
+
+
 @wording("profile-unresolved")
 def profile_unresolved(share: Number, outside: Number = 0.0) -> str:
     """Example with share=0.35, outside=0.3: `35% of the frames in the sampled stacks have no function name: callers are

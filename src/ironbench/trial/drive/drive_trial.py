@@ -165,7 +165,8 @@ class _RunningTrial:
             )
             listeners += [options.live.update] if options.live else []
             request = profile.of_trial(plan, self._trial)
-            profiler = profile.started(request, session) if request is not None else None
+            elsewhere = bool(plan.system.server)
+            profiler = profile.started(request, session, elsewhere) if request is not None else None
             result = self._window(self._trial, lambda: (*sources(), *ready.sources), show, listeners, options.follow)
             if profiler is not None:
                 result = replace(result, profile=profile.stopped(profiler, result.summary))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironbench import _core, engines
 from ironbench.model.plan import Plan
+from ironbench.model.profile import SampledProfile, SampledStack, printable, stack_text
 from ironbench.model.profile_request import ProfileRequest
 from ironbench.model.purpose import AUXILIARY, Purpose
 from ironbench.model.session import Session
@@ -23,9 +24,12 @@ def of_trial(plan: Plan, trial: Trial) -> ProfileRequest | None:
     return None if trial.purpose in (*AUXILIARY, Purpose.REHEARSAL) else plan.profile
 
 
-def started(request: ProfileRequest, session: Session) -> Profiler:
-    """Returns a sampler that runs until it is stopped or deleted. Raises FailureError if the kernel refuses."""
-    profiler = _core.Profiler(request.kinds, request.hz, roots(session))
+def started(request: ProfileRequest, session: Session, elsewhere: bool = False) -> Profiler:
+    """Returns a sampler that runs until it is stopped or deleted. Raises FailureError if the kernel refuses.
+
+    `elsewhere`: whether the engine runs on another machine, so that only the client is sampled.
+    """
+    profiler = _core.Profiler(request.kinds, request.hz, () if elsewhere else roots(session))
     profiler.start()
     return profiler
 
@@ -42,7 +46,7 @@ def roots(session: Session) -> Sequence[int]:
     return list(session.processes())
 
 
-def stopped(profiler: Profiler, summary: Mapping[str, Any]) -> Profile | None:
+def stopped(profiler: Profiler, summary: Mapping[str, Any]) -> SampledProfile | None:
     """Stops sampling and returns the samples of the measured window. Returns None if the trial had no window. Must be
     called right after the window: the start of the window is a time of day, which is converted by the present
     difference of the clocks."""
@@ -50,7 +54,15 @@ def stopped(profiler: Profiler, summary: Mapping[str, Any]) -> Profile | None:
     if elapsed_s <= 0:
         return None
     began_s = float(summary["started_unix_s"]) - (time.time() - time.monotonic())
-    return profiler.stop([window(began_s, elapsed_s)])
+    return collected(profiler.stop([window(began_s, elapsed_s)]))
+
+
+def collected(profile: Profile) -> SampledProfile:
+    """Returns the samples of the core."""
+    texts = ((stack_text(one.split(";")) for one in column) for column in (profile.stack, profile.waker))
+    columns = (profile.kind, profile.role, map(printable, profile.thread), profile.reason)
+    stacks = tuple(map(SampledStack, *columns, *texts, profile.samples, profile.seconds))
+    return SampledProfile(stacks, profile.sampler_cpu_s, profile.unresolved_share, profile.lost)
 
 
 def window(began_s: float, length_s: float) -> tuple[int, int]:

@@ -201,7 +201,7 @@ def _sampler_s(driven: Driven, window_s: float) -> float:
     """Returns the CPU seconds of the sampler of stacks in the window. The sampler also runs during the warm-up."""
     if driven.profile is None:
         return 0.0
-    return driven.profile.sampler_cpu_s * window_s / (window_s + float(driven.summary.get("warmup_s") or 0.0))
+    return driven.profile.cpu_s * window_s / (window_s + float(driven.summary.get("warmup_s") or 0.0))
 
 
 def _some_wait_for_work(load: Load, connections: int | None) -> bool:
