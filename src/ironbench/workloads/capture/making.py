@@ -19,6 +19,9 @@ _BREAKING = (
 """If a statement is left out for one of these reasons, a replay leaves out the whole transaction. Otherwise, its other
 statements could fail or do different work."""
 
+_MEMORY = "256MB"
+"""Memory limit of DuckDB. A log of 700 MB takes 5.4 s of CPU time, and 5.2 s with 1 GB."""
+
 
 def made(
     output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts], place: str = ":memory:"
@@ -31,7 +34,7 @@ def made(
     require_new(output)
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with database(place) as opened:
+        with database(place, memory_limit=_MEMORY) as opened:
             described = fill(opened)
             _write(opened, aside, described)
         # Unlike a rename, this fails if the file has been created in the meantime.
