@@ -19,7 +19,7 @@ _BREAKING = (
 """If a statement is left out for one of these reasons, a replay leaves out the whole transaction. Otherwise, its other
 statements could fail or do different work."""
 
-_MEMORY = "256MB"
+_MEMORY = "0.25GB"
 """Memory limit of DuckDB. A log of 700 MB takes 5.4 s of CPU time, and 5.2 s with 1 GB."""
 
 
