@@ -145,7 +145,7 @@ def test_what_one_observed_trial_shows_has_no_interval() -> None:
     study = explained(by_slices())
     (found,) = study.explanations
     steps = (ShareStep(0.009, 0.009, 0.009, "run queue"),)
-    seen = replace(found, waterfall=Waterfall(OLD, NEW, 0.001, 0.01, steps, "error of sampling alone"))
+    seen = replace(found, waterfall=Waterfall(OLD, NEW, 0.001, 0.01, 0.008, 0.01, steps, "error of sampling alone"))
     rows = {row[0]: row[-1] for row in breakdown_table(seen).texts}
     assert (rows["command"], rows["wait class"]) == ("no CI", "no CI")
     assert " to " in rows["throughput"]

@@ -18,7 +18,7 @@ from ironbench.report.breakdown import breakdown_table
 from ironbench.report.cell import TableCell
 from ironbench.report.page import Section
 from ironbench.report.sections import sections
-from ironbench.report.sections.profile import sentence
+from ironbench.report.wording.profile import result
 from ironbench.study.labstudy import lab_study
 from ironbench.study.runstudy import studies
 from ironbench.study.study import Study
@@ -80,7 +80,7 @@ def test_an_answer_names_no_function_if_none_differs_significantly() -> None:
     assert answer(found).limit == ""
     (explained,) = found.explanations
     assert explained.profile is not None and explained.profile.main is None
-    assert shown(found).sentences == (sentence(explained.profile),)
+    assert shown(found).sentences == (result(explained.profile),)
 
 
 def test_a_difference_that_only_the_correction_makes_insignificant_is_named_with_its_interval() -> None:

@@ -170,6 +170,17 @@ def test_a_callee_with_most_of_the_difference_is_named_before_its_caller() -> No
     assert found.frames[1].at_least_s > found.frames[0].at_least_s and found.frames[1].called
 
 
+def test_an_activity_is_the_answer_if_none_of_its_functions_explains_half_of_it() -> None:
+    parts = [f"main;execute;pg_regexec;part{number}" for number in range(6)]
+    base = Program({"main;execute": 100e-6, **dict.fromkeys(parts, 2e-6)})
+    many = profiled(dict.fromkeys(parts, 20e-6), base=base, cpu_s=60.0).compared()
+    assert many.main is not None and many.main_activity is not None
+    assert (many.main_activity.name, many.main_activity.area) == ("regular expressions", "engine:cpu")
+    assert many.main_activity.at_least_s > 2 * many.main.at_least_s
+    one = profiled({parts[0]: 120e-6}, base=base, cpu_s=60.0).compared()
+    assert one.main is not None and one.main.name == "part0" and one.main_activity is None
+
+
 def test_functions_below_the_resolution_are_part_of_their_caller() -> None:
     tree = call_tree([[on_cpu("main;often", 1000), on_cpu("main;often;rare", LEAST_SAMPLES - 1)]], [1000.0])
     assert tree.names == ("engine:cpu", "main", "often")

@@ -19,7 +19,7 @@ from ironbench.report.wording.profile import change
 from ironbench.study.ceiling import PartVerdict
 from ironbench.study.study import Study
 from ironbench.study.subjects import failed_share
-from ironbench.words import listed, upper_first
+from ironbench.words import listed
 
 _NAMED = 6
 """Maximum number of comparisons that are listed one by one. The table of findings lists all comparisons."""
@@ -189,8 +189,8 @@ def _function(study: Study) -> str:
     known = [(one.profile, one.profile.main) for one in study.explanations if one.profile and one.profile.main]
     if not known:
         return ""
-    compared, frame = max(known, key=lambda pair: pair[1].at_least_s)
-    return f"{upper_first(change(frame, compared.before, compared.after))}."
+    compared, _ = max(known, key=lambda pair: pair[1].at_least_s)
+    return change(compared)
 
 
 def failures(study: Study) -> str:

@@ -109,7 +109,8 @@ def _rows(one: Explanation) -> Iterator[Row]:
     if one.waterfall:
         whole = (TableCell(one.waterfall.before_s, "s"), TableCell(one.waterfall.after_s, "s"))
         delta = one.waterfall.after_s - one.waterfall.before_s
-        yield ("transaction time", "total", *whole, _delta_cell(delta), EMPTY)
+        interval = Missing(NO_INTERVAL) if one.observed else _interval(one.waterfall.low_s, one.waterfall.high_s)
+        yield ("transaction time", "total", *whole, _delta_cell(delta), interval)
         least = _LEAST * max(one.waterfall.before_s, one.waterfall.after_s)
         others_s = delta
         for step in sorted(one.waterfall.steps, key=lambda step: -abs(step.delta_s)):

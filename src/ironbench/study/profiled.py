@@ -10,6 +10,7 @@ from ironbench.model.lab import Configuration
 from ironbench.model.profile import CPU_QUEUE
 from ironbench.model.record import Record
 from ironbench.records.evidence import PROFILE
+from ironbench.study.profile_groups import OTHER
 from ironbench.study.shares import TimeDifference
 
 MOST_FRAMES = 10
@@ -37,6 +38,15 @@ class TimeChange(TimeDifference):
     after_s: float
     called: bool
     """Whether the difference is significant after the correction for the number of comparisons."""
+    area: str
+    """Who spent the time, and how: an area of `study.call_tree`."""
+    name: str
+
+    @property
+    def in_queue(self) -> bool:
+        """Whether the thread waited for a free CPU. The function in which a thread waits for a CPU is not the cause of
+        the wait. The cause is all CPU time on the machine."""
+        return self.area.endswith(f":{CPU_QUEUE}")
 
     @property
     def at_least_s(self) -> float:
@@ -48,9 +58,6 @@ class TimeChange(TimeDifference):
 class FrameChange(TimeChange):
     """Change of a function's time, including the functions that it calls."""
 
-    area: str
-    """Who spent the time, and how: an area of `study.call_tree`."""
-    name: str
     in_kernel: bool
     own_s: float
     """Difference of the time in the function itself."""
@@ -62,19 +69,10 @@ class FrameChange(TimeChange):
     through: str
     """The outermost function on this path that determines the activity. Empty if the activity is unknown."""
 
-    @property
-    def in_queue(self) -> bool:
-        """Whether the thread waited for a free CPU. The function in which a thread waits for a CPU is not the cause of
-        the wait. The cause is all CPU time on the machine."""
-        return self.area.endswith(f":{CPU_QUEUE}")
-
 
 @dataclass(frozen=True, slots=True)
 class GroupChange(TimeChange):
     """Change of an activity of the engine, or of a subsystem of the kernel."""
-
-    area: str
-    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +146,16 @@ class ProfileComparison:
     def main(self) -> FrameChange | None:
         """The first function with a significant difference, or None if there is none."""
         return next((one for one in self.frames if one.called), None)
+
+    @property
+    def main_activity(self) -> GroupChange | None:
+        """The activity of the engine with the largest significant difference, if the first function explains less than
+        half of it. Then no single function is the cause. Waits for a free CPU are left out."""
+        significant = [one for one in self.activities if one.called and not one.in_queue and one.name != OTHER]
+        most = max(significant, key=lambda one: one.at_least_s, default=None)
+        if most is None or (self.main is not None and abs(self.main.delta_s) >= abs(most.delta_s) / 2):
+            return None
+        return most
 
     @property
     def largest_clear(self) -> FrameChange | None:

@@ -127,6 +127,9 @@ class Waterfall:
     after: Configuration
     before_s: float
     after_s: float
+    low_s: float
+    high_s: float
+    """Bounds of the 95% confidence interval of the whole difference. Infinite if there are too few trials."""
     steps: tuple[ShareStep, ...]
     """Steps in the order of `WAIT_CLASSES`, without parts that are zero on both sides. The sum of the steps is the
     whole difference."""
@@ -173,7 +176,11 @@ def waterfall(before: Side, after: Side, *, in_blocks: bool) -> Waterfall | None
     few = min(len(a), len(b)) < (LEAST_BLOCKS_SHOWN if in_blocks else 2)
     steps = tuple(_steps(spent[0], spent[1], a, b, in_blocks, few))
     method = _method(a, b, in_blocks, few)
-    return Waterfall(before[0], after[0], spent[0].total_s, spent[1].total_s, steps, method)
+    whole_a, whole_b = ({block: sum(one.values()) for block, one in side.items()} for side in (a, b))
+    half = math.inf if few else half_width_of_difference(whole_a, whole_b, in_blocks)
+    of_a, of_b = spent[0].total_s, spent[1].total_s
+    delta = of_b - of_a
+    return Waterfall(before[0], after[0], of_a, of_b, delta - half, delta + half, steps, method)
 
 
 def compared_blocks(comparisons: Sequence[tuple[str, str]], records: Sequence[Record]) -> dict[str, set[int]]:

@@ -128,7 +128,7 @@ def of_comparison(one: ProfileComparison, id: str) -> FlameGraph:
     words = (wording.flame_more(names[1]), wording.flame_less(names[1]), wording.FLAME_PALE)
     keys = tuple(zip(("more", "less", "pale"), words, strict=True))
     note = wording.flame_difference_note(names[1] if later else names[0])
-    alt = wording.flame_difference_alt(one)
+    alt = wording.result(one)
     return FlameGraph(id, wording.flame_difference_title(one), alt, note, tuple(bars), keys)
 
 

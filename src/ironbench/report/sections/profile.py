@@ -24,7 +24,6 @@ from ironbench.study.profiled import (
     TimeChange,
 )
 from ironbench.study.study import Study
-from ironbench.words import upper_first
 
 PLACE = 660
 ID = "profile"
@@ -55,16 +54,9 @@ def section(profiles: Sequence[Profile], comparisons: Sequence[ProfileComparison
         lead,
         tables=tuple(tables),
         flames=tuple(flames),
-        sentences=tuple(map(sentence, comparisons)),
+        sentences=tuple(map(wording.result, comparisons)),
         printed_at_end=bool(comparisons),
     )
-
-
-def sentence(one: ProfileComparison) -> str:
-    """Names the function with the largest significant difference, or states why there is none."""
-    if one.main is not None:
-        return f"{upper_first(wording.change(one.main, one.before, one.after))}."
-    return wording.no_change(one) if one.has_intervals else wording.no_intervals(one)
 
 
 def _compared(one: ProfileComparison) -> Iterator[tuple[str, Table]]:
