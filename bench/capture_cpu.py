@@ -80,6 +80,7 @@ def _compare(folder: Path, server: RawServer, transactions: int, pairs: int) -> 
 
     def by_ironbench() -> float:
         replays.append(_replay(folder, server))
+        assert abs(replays[-1].statements - statements) <= 0.01 * statements, replays[-1]
         return replays[-1].per_statement_s
 
     def by_pgreplay() -> float:

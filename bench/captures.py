@@ -64,7 +64,7 @@ def used(command: Sequence[str], folder: Path, wanted: Sequence[int] = (0,), lim
             done, status, usage = os.wait4(process.pid, os.WNOHANG)
             if not done:
                 time.sleep(_POLLS_S)
-            if time.monotonic() > ends:
+            if not done and time.monotonic() > ends:
                 os.kill(process.pid, signal.SIGKILL)
         assert usage is not None
         process.returncode = os.waitstatus_to_exitcode(status)

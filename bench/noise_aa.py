@@ -6,6 +6,7 @@ labs.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 
@@ -59,6 +60,6 @@ def told(what: str, name: str, lab: str, pairs: int, *, allowed: float = 0.1, de
         f"A against A, {pairs} labs of {what}: called faster or slower", false, at_most(most, f"≤ {most} of {pairs}")
     )
     report("  faster, slower, equivalent, inconclusive", ", ".join(str(ended[one]) for one in Conclusion))
-    detected = statistics.median(one.detectable or 0.0 for one in kept)
+    detected = statistics.median(math.inf if one.detectable is None else one.detectable for one in kept)
     limit = at_most(detectable, f"≤ {detectable:.0%}") if detectable is not None else ""
     report("  difference that 6 blocks find, median of the labs", detected, limit, f"{detected:.1%}")

@@ -1,5 +1,7 @@
 """The cause of a trial that is not `ok` comes from the best source: the engine itself, if it died."""
 
+from typing import Any
+
 import pytest
 
 from ironbench.model.driven import Driven, client_cpu_s, driving_cpu_s
@@ -235,11 +237,15 @@ def test_threads_that_connect_anew_are_the_clients_and_no_driving_threads() -> N
         ({"transactions_stdev": 210.0, "clients": 1}, Load(1), False),
     ],
 )
+@pytest.mark.parametrize(
+    "more", [{}, {"clients_lost": 1, "loss_cause": "closed"}, {"figures": {"capture_statements": 9.0}}]
+)
 def test_clients_with_unequal_shares_of_the_work_are_noted_but_do_not_flag(
-    each: dict[str, float], load: Load, warned: bool
+    each: dict[str, float], load: Load, warned: bool, more: dict[str, Any]
 ) -> None:
     per_client = {"clients": 4, "transactions_mean": 1000.0, "busy_mean_s": 30.0, "busy_stdev_s": 0.0} | each
-    driven = Driven(NOW, summary=SUMMARY | {"failed": 0, "scripts": [], "per_client": per_client})
+    driven = Driven(NOW, summary=SUMMARY | {"failed": 0, "scripts": [], "per_client": per_client} | more)
+    warned = warned and not more  # of lost clients, and of sessions of a capture, unequal shares are expected
     notes = warnings(OURS, load, driven, Observation(), None, cycles=False)
     assert [one.code for one in notes if one.code == "clients-uneven"] == ["clients-uneven"] * warned
     assert "clients-uneven" not in SUSPICIOUS

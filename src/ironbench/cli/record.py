@@ -56,7 +56,7 @@ def import_(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="A file from `ironbench record export`; with --from, the output of another program. With --from "
             "hammerdb, several files of the same run become one record.",
         ),

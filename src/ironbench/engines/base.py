@@ -102,7 +102,8 @@ class SuggestedSetting:
     session: bool = False
     """Whether a connection can change the setting for itself."""
     on_server: bool = False
-    """Whether a statement changes the setting of a running server for new connections (`Engine.set_on_server`)."""
+    """Whether a statement changes the setting of a running server, and changes it back completely
+    (`Engine.set_on_server`)."""
 
 
 @dataclass(frozen=True, slots=True)

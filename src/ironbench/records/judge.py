@@ -309,12 +309,13 @@ def _cut_off(load: Load, driven: Driven) -> list[Note]:
 
 
 def _uneven(load: Load, driven: Driven) -> list[Note]:
-    """Warns if some clients completed far more transactions than others. Lost clients have their own warning, and under
-    a load curve, the number of active clients changes."""
+    """Warns if some clients completed far more transactions than others. Lost clients have their own warning, under a
+    load curve, the number of active clients changes, and the sessions of a capture are of different lengths."""
     each = driven.summary.get("per_client")
     if not each or each["clients"] < 2 or each["transactions_mean"] < UNEVEN_FROM:
         return []
-    if load.curve is not None or driven.summary.get("clients_lost"):
+    replayed = "capture_statements" in (driven.summary.get("figures") or {})
+    if load.curve is not None or replayed or driven.summary.get("clients_lost"):
         return []
     relative = each["transactions_stdev"] / each["transactions_mean"]
     return [note(CLIENTS_UNEVEN, mean=each["transactions_mean"], relative=relative)] if relative > UNEVEN else []

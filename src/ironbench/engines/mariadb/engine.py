@@ -62,7 +62,6 @@ class MariadbEngine(Engine):
                 "innodb_io_capacity",
                 ("200", "2000"),
                 "I/Os per second for writing back dirty pages in the background.",
-                on_server=True,
             ),
             SuggestedSetting(
                 "sort_buffer_size", ("2M", "16M"), "Memory for each sort before it uses temp files.", on_server=True

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 Query = Callable[[str], list[Row]]
 _OBSERVERS = 1
+_VERIFIED = ["--ssl", "--ssl-verify-server-cert"]
+_TLS_OPTIONS = {"disable": ["--skip-ssl"], "require": ["--ssl"], "verify-ca": _VERIFIED, "verify-full": _VERIFIED}
+"""Options of the client program by the word `tls` of an address. It cannot verify a certificate without the name, so
+`verify-ca` also verifies the name."""
 _SUFFIXES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _PROBE_S = 5.0
 """Maximum time in seconds without a reply when `requires_tls` queries a server."""
@@ -57,13 +61,14 @@ def find(address: MysqlAddress, query: Query) -> LocalServer:
 
 
 def set_command(address: MysqlAddress, name: str, value: str) -> str:
-    """Returns a shell command that runs the server's client program and changes a global variable. Connections that are
-    opened afterwards use the new value. The program reads the password from the environment or an option file.
+    """Returns a shell command that runs the client program `mariadb` and changes a global variable, with the TLS of the
+    address. The program reads the password from the environment or an option file.
 
     `value`: a whole number, optionally with a suffix, which option files accept but the statement SET does not."""
     where = ["--socket", address.socket] if address.socket else ["--host", address.host, "--port", str(address.port)]
     if not address.socket:
         where += ["--protocol", "TCP"]
+    where += _TLS_OPTIONS.get(address.tls, [])
     if address.tls_ca:
         where += ["--ssl-ca", address.tls_ca]
     scale = _SUFFIXES.get(value[-1:], 1)

@@ -43,9 +43,9 @@ def _setting(here: LabContext) -> Iterator[str]:
     first = by_name[here.setting] if here.setting else knobs[0]
     yield from _begun(here, f"How does {first.name} affect performance?")
     if here.dsn and any(knob.on_server for knob in knobs):
-        yield "# The commands change the server for all its users, and change it back after each trial. They need the"
-        yield "# server's client program and the privilege to change global settings. The program reads the password"
-        yield "# from the environment or an option file."
+        yield "# The commands change the server for all its users. After each trial, they set the value back that the"
+        yield "# server had when this file was written. They need the server's client program and the privilege to"
+        yield "# change global settings. The program reads the password from the environment or an option file."
     yield from _of_knob(here, first)
     yield "# Other settings worth testing: uncomment one instead of the factor above, and plan again."
     for knob in (one for one in knobs if one is not first):
@@ -60,12 +60,12 @@ def _of_knob(here: LabContext, knob: SuggestedSetting) -> list[str]:
     about = f"# {knob.about}" + (f" The current value is {now}." if now else f" {knob.levels[0]} is the default.")
     if here.dsn and knob.on_server:
         to = here.engine.set_on_server
+        commands = {to(here.dsn, knob.name, one): one for one in reversed(levels)}
         restored = quoted(to(here.dsn, knob.name, levels[0]))
-        others = (one for one in levels[1:] if to(here.dsn, knob.name, one) != to(here.dsn, knob.name, levels[0]))
-        lines = [f"{quoted(levels[0])} = {{}}"]
-        lines += [
-            f"{quoted(one)} = {{ prepare = {quoted(to(here.dsn, knob.name, one))}, cleanup = {restored} }}"
-            for one in others
+        # The first value is also set, because the server's value may have changed since this file was written.
+        lines = [
+            f"{quoted(one)} = {{ prepare = {quoted(command)}, cleanup = {restored} }}"
+            for command, one in reversed(commands.items())
         ]
     elif here.dsn:
         other = here.engine.with_session_setting

@@ -56,7 +56,7 @@ def read_run(program: str, paths: Sequence[Path], label: str) -> ForeignRecord:
             cause = f"contains {len(results)} results, so it is unknown which of them belongs to the other files"
             raise output.refused(cause, "import each file with its own `ironbench record import`")
         parts.append((output, results[0]))
-    digest = hashlib.sha256("".join(output.digest() for output, _ in parts).encode()).hexdigest()
+    digest = hashlib.sha256("".join(sorted(output.digest() for output, _ in parts)).encode()).hexdigest()
     names = ", ".join(path.name for path in paths)
     (record,) = _records(parts[0][0], program, [hammerdb.merged(parts)], label, names, digest)
     return record
