@@ -18,19 +18,23 @@ from ironbench import _core
 from ironbench.model.profile import CLIENT, CPU, ENGINE
 from ironbench.records.profiles import read_profile
 
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(bool(LACKING), reason=LACKING),
+    pytest.mark.skipif(shutil.which("perf") is None, reason="no perf: apt-get install linux-perf gets it"),
+    pytest.mark.xdist_group("ssh-profile"),
+]
+RUN = ("run", "select-only", "--with", "scale=1", "--duration", "3s", "--warmup", "0s", "--clients", "2", "--json")
 
-def _lacks() -> str:
-    if LACKING or shutil.which("perf") is None:
-        return LACKING or "no perf: apt-get install linux-perf gets it"
+
+@pytest.fixture(scope="module", autouse=True)
+def permitted() -> None:
+    """Skips the tests if this machine does not permit profiles."""
     tried = subprocess.run(
         ("perf", "record", "-q", "-a", "-e", "cpu-clock", "-o", "/dev/null", "--", "true"), capture_output=True
     )
-    return "this machine does not permit profiles" if tried.returncode or _core.available(("cpu",)) else ""
-
-
-LACKS = _lacks()
-pytestmark = [pytest.mark.live, pytest.mark.skipif(bool(LACKS), reason=LACKS)]
-RUN = ("run", "select-only", "--with", "scale=1", "--duration", "3s", "--warmup", "0s", "--clients", "2", "--json")
+    if tried.returncode or _core.available(("cpu",)):
+        pytest.skip("this machine does not permit profiles")
 
 
 @pytest.fixture
@@ -43,7 +47,8 @@ def there(raw_server: RawServer, database: str, ssh: SshServer) -> tuple[str, ..
 
 
 def left() -> list[str]:
-    """Returns what remains of a recording on the server's machine, which is this machine."""
+    """Returns what remains of a recording on the server's machine, which is this machine. All tests with recordings
+    are in this module, whose tests run one after the other."""
     folders = [str(one) for one in Path(tempfile.gettempdir()).glob("ironbench-profile-*")]
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -72,6 +77,11 @@ def test_the_profile_of_a_server_elsewhere_has_its_functions_and_those_of_the_cl
     server_s = sum(one.seconds for one in engine)
     assert 0.1 < server_s <= 1.5 * record["elapsed_s"] * 2
     assert not [one for one in record["warnings"] if one["code"] == "profile-unseen"]
+    # perf is a program of ironbench on the server's machine. Its CPU time is not part of the sampler's here.
+    assert (
+        0 < record["metrics"]["profile_server_cpu_s"] < record["metrics"]["watch_cpu_cores"] * record["elapsed_s"] + 1
+    )
+    assert record["metrics"]["profile_cpu_s"] < 0.5
     assert not left()
 
 

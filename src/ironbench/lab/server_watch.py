@@ -125,6 +125,7 @@ class ServerWatch:
         seen = self._watch.end(start_s)
         self._warnings += watch.gap_notes(seen, float(driven.summary.get("elapsed_s") or 0.0))
         self._notes |= watch.words(seen, self.server)
+        own = seen.own | (self._profiler.own if self._profiler is not None else frozenset())
         summary: Mapping[str, Any] = driven.summary
         if "observer_cpu_s" in summary:
             summary = {**summary, "observer_cpu_s": (summary["observer_cpu_s"] or 0.0) + seen.cpu_s}
@@ -135,7 +136,7 @@ class ServerWatch:
                 driven,
                 samples={**driven.samples, **seen.samples},
                 summary=summary,
-                elsewhere=replace(self._there, own=seen.own),
+                elsewhere=replace(self._there, own=own),
                 metrics={**driven.metrics, **watch.metrics(seen)},
             )
         )
@@ -164,7 +165,8 @@ class ServerWatch:
         except IronbenchError as error:
             self._warnings.append(note(PROFILE_UNSEEN, error=str(error)))
             return driven
-        return replace(driven, profile=driven.profile.merge(found) if driven.profile is not None else found)
+        merged = driven.profile.merge(found) if driven.profile is not None else found
+        return replace(driven, profile=merged, metrics={**driven.metrics, "profile_server_cpu_s": profiler.cpu_s})
 
     def _begin(self, machine: Tree, place: ServerLocation) -> None:
         ours = machine.read(_BOOT) == Tree().read(_BOOT)

@@ -60,7 +60,7 @@ class SampledProfile:
 
     stacks: tuple[SampledStack, ...]
     cpu_s: float
-    """CPU seconds of the sampler."""
+    """CPU seconds of the sampler on the machine of ironbench."""
     unresolved_share: float
     """Fraction of the frames, weighted by samples, that have no function name."""
     lost: int

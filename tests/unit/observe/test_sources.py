@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ironbench.errors import InputError
 from ironbench.host.tree import Tree
-from ironbench.model.driven import Driven
+from ironbench.model.driven import Driven, ServerMachine
 from ironbench.model.observation import Sample
+from ironbench.model.profile import SampledProfile
 from ironbench.trial import observe
 from ironbench.trial.observe import processes
 from ironbench.trial.observe.runqueue import count_list
@@ -181,13 +181,23 @@ def test_a_library_engine_is_the_server_in_its_clients_threads() -> None:
         assert (shares.server, shares.client) == (pytest.approx(server), pytest.approx(client))
 
 
-def test_the_sampler_of_stacks_is_an_observer() -> None:
+@pytest.mark.parametrize(
+    ("elsewhere", "observers_s"),
+    [(None, 0.2), (ServerMachine("ssh://db1", ours=True), 0.2), (ServerMachine("ssh://db1"), 0.0)],
+)
+def test_the_sampler_of_stacks_is_an_observer_of_the_machine_of_ironbench(
+    elsewhere: ServerMachine | None, observers_s: float
+) -> None:
     ticks = ("0 0 0 0 0 0 0 0 0 0", "50 0 0 50 0 0 0 0 0 0")
     taken = [(float(t), f"cpu {spent}\ncpu0 {spent}\nctxt 1\n".encode()) for t, spent in enumerate(ticks)]
-    profile: Any = SimpleNamespace(sampler_cpu_s=0.3)
-    summary = {"elapsed_s": 1.0, "warmup_s": 0.5, "transactions": 1}
-    _, shares = observe.observed(Driven("", True, summary=summary, samples={"cpu.stat": taken}, profile=profile))
-    assert shares is not None and shares.observers == pytest.approx(0.2)
+    driven = Driven(
+        summary={"elapsed_s": 1.0, "warmup_s": 0.5, "transactions": 1},
+        samples={"cpu.stat": taken},
+        profile=SampledProfile((), cpu_s=0.3, unresolved_share=0.0, lost=0),
+        elsewhere=elsewhere,
+    )
+    _, shares = observe.observed(driven)
+    assert shares is not None and shares.observers == pytest.approx(observers_s)
 
 
 @pytest.mark.parametrize(("text", "count"), [("0\n", 1), ("0-3\n", 4), ("0-1,4,6-7\n", 5)])

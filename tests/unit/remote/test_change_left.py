@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ironbench.errors import FailureError
-from ironbench.host.remote import change
+from ironbench.host.remote import change, script
 from ironbench.host.remote.address import SshAddress
 from ironbench.host.remote.change import Pin, Rights
 from ironbench.host.remote.link import Link
@@ -18,8 +18,8 @@ class _Held:
         self._last = last
         self.first = ["done", "0-7"]
 
-    async def end(self) -> list[str]:
-        return self._last
+    async def end(self) -> bytes:
+        return " ".join(self._last).encode()
 
 
 @pytest.fixture
@@ -30,10 +30,10 @@ def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, *last: str) -> None:
-    async def begun(there: Link, script: str) -> _Held:
+    async def begun(there: Link, text: str) -> _Held:
         return _Held(list(last))
 
-    monkeypatch.setattr(change, "_begun", begun)
+    monkeypatch.setattr(script, "begun", begun)
 
 
 def test_a_server_is_held_again_only_when_its_machine_has_undone_what_a_lost_link_left(
@@ -56,11 +56,11 @@ def test_a_server_is_held_again_only_when_its_machine_has_undone_what_a_lost_lin
 
 
 def test_a_change_whose_answer_was_lost_may_have_been_made(monkeypatch: pytest.MonkeyPatch, slept: list[float]) -> None:
-    async def silent(there: Link, script: str) -> _Held:
-        raise FailureError("db.example", "the change on that machine failed: no answer")
+    async def silent(there: Link, text: str) -> _Held:
+        raise FailureError("db.example", "a shell script on that machine did not begin: no answer")
 
     there = Link(SshAddress("db.example"))
-    monkeypatch.setattr(change, "_begun", silent)
+    monkeypatch.setattr(script, "begun", silent)
     with pytest.raises(FailureError):
         Pin(there, Rights(), 77, "0").begin()
     answering(monkeypatch, "undone", "0")

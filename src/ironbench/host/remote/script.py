@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SILENT_S = 30
 """Seconds for which a script waits for the next line, if the connection goes silent without being closed."""
-_BEAT_S = 5.0
+_KEEP_ALIVE_S = 5.0
 _MADE_S = 30.0
 """Timeout for making or undoing a change. A change can take long, because it starts a process for each thread of the
 server."""
@@ -37,11 +37,11 @@ class RunningScript:
     rest: asyncio.Future[bytes]
     """All later output."""
 
-    async def beat(self) -> None:
+    async def keep_alive(self) -> None:
         with contextlib.suppress(OSError):
             while not self.rest.done():
                 self.process.stdin.write(b"\n")
-                await asyncio.wait({self.rest}, timeout=_BEAT_S)
+                await asyncio.wait({self.rest}, timeout=_KEEP_ALIVE_S)
 
     async def end(self, last: bytes = b"", limit_s: float = _MADE_S) -> bytes:
         """Ends the script and returns its later output; b"" if the connection was lost. `last`: a line that is sent
@@ -70,7 +70,7 @@ async def begun(there: Link, script: str) -> RunningScript:
     except (TimeoutError, asyncssh.Error, OSError) as error:
         if process is not None:
             process.close()
-        cause = f"the change on that machine failed: {str(error) or 'no answer'}"
+        cause = f"a shell script on that machine did not begin: {str(error) or 'no answer'}"
         raise FailureError(there.address.text(), cause) from None
     except asyncio.CancelledError:
         if process is not None:
@@ -78,11 +78,11 @@ async def begun(there: Link, script: str) -> RunningScript:
         raise
     rest = asyncio.ensure_future(process.stdout.read())
     running = RunningScript(process, line.decode("utf-8", "replace").split(), rest)
-    _beating.add(task := asyncio.ensure_future(running.beat()))
-    task.add_done_callback(_beating.discard)
+    _kept_alive.add(task := asyncio.ensure_future(running.keep_alive()))
+    task.add_done_callback(_kept_alive.discard)
     return running
 
 
-_beating: set[asyncio.Task[None]] = set()
+_kept_alive: set[asyncio.Task[None]] = set()
 """Tasks that send lines to scripts. The tasks are stored here because the event loop keeps only weak references to
 tasks (Python's documentation of `asyncio.create_task`)."""

@@ -188,7 +188,7 @@ def observed(
     client_s = summary.get("client_cpu_here_s", threads_cpu_s)
     ours = CpuSeconds(
         client=0.0 if inside or not here else client_s,
-        observers=observers_s + watching_s + _sampler_s(driven, window_s),
+        observers=observers_s + watching_s + (_sampler_s(driven, window_s) if here else 0.0),
         emulation=emulation_s,
         relay=relay_s if here else 0.0,
         library=library_s,
@@ -198,7 +198,8 @@ def observed(
 
 
 def _sampler_s(driven: Driven, window_s: float) -> float:
-    """Returns the CPU seconds of the sampler of stacks in the window. The sampler also runs during the warm-up."""
+    """Returns the CPU seconds of this machine's sampler of stacks in the window. The sampler also runs during the
+    warm-up. The sampler of a remote server is one of the processes `ServerMachine.own`."""
     if driven.profile is None:
         return 0.0
     return driven.profile.cpu_s * window_s / (window_s + float(driven.summary.get("warmup_s") or 0.0))
