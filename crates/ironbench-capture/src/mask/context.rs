@@ -396,8 +396,8 @@ impl Context {
         }
     }
 
-    /// Whether a string of MySQL is a JSON path.
-    fn is_path(&self, source: &str) -> bool {
+    /// Whether a string of MySQL at this place is a JSON path.
+    pub fn is_path(&self, source: &str) -> bool {
         let Frame { function, argument, has_columns, .. } = self.frame();
         let is_argument = match function.as_str() {
             "json_extract" | "json_remove" => *argument >= 2,

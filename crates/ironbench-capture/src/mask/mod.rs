@@ -5,6 +5,7 @@
 //! after it. The key of the permutations is drawn for each capture and never stored.
 
 mod context;
+mod escaped;
 mod permutation;
 mod quoted;
 mod value;
@@ -31,7 +32,7 @@ struct Masking<'a> {
     /// Whether all servers number the following parameters in the same way.
     is_numbered: bool,
     /// Names in the JSON paths of the statement. As the paths stay, these keys stay in documents too.
-    keys: Vec<&'a str>,
+    keys: Vec<String>,
 }
 
 impl Masking<'_> {
@@ -113,6 +114,10 @@ impl Mask {
     }
 
     fn masked(&self, text: &str, context: Context) -> (String, Vec<usize>) {
+        let mut keys = Vec::new();
+        if self.dialect == Dialect::Mysql && text.contains('$') {
+            collect_keys(text, Scan::of(text.as_bytes(), self.dialect), &mut Context::new(self.dialect), &mut keys);
+        }
         let mut masking = Masking {
             mask: self,
             context,
@@ -120,7 +125,7 @@ impl Mask {
             parameters: 0,
             kept: Vec::new(),
             is_numbered: true,
-            keys: if self.dialect == Dialect::Mysql { path_names(text) } else { Vec::new() },
+            keys,
         };
         masking.append(text, Scan::of(text.as_bytes(), self.dialect), false);
         (masking.masked, masking.kept)
@@ -137,7 +142,7 @@ impl Mask {
 
     /// Masks a string literal of MySQL. `before` is the text before the literal, which may end with its prefix.
     /// `keys`: keys of JSON that stay.
-    fn mysql_literal(&self, before: &str, source: &str, keys: &[&str]) -> String {
+    fn mysql_literal(&self, before: &str, source: &str, keys: &[String]) -> String {
         let prefix = before.bytes().next_back().map(|byte| byte.to_ascii_lowercase());
         let is_prefix = !before.bytes().rev().nth(1).is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         match prefix {
@@ -159,7 +164,9 @@ impl Mask {
         let inner = &rest[1..rest.len() - usize::from(closed)];
         let end = if closed { "'" } else { "" };
         let inner = match prefix.as_bytes().first() {
-            Some(b'e' | b'E' | b'u' | b'U') if inner.contains('\\') => self.escaped(&inner.replace("''", "\\'")),
+            Some(b'e' | b'E' | b'u' | b'U') if inner.contains('\\') => {
+                escaped::replaced(&inner.replace("''", "\\'"), |value| self.value(value))
+            }
             Some(b'b' | b'B') => self.bits(inner),
             Some(b'x' | b'X') => self.hexadecimal(inner),
             _ => self.value(&inner.replace("''", "'")).replace('\'', "''"),
@@ -168,16 +175,47 @@ impl Mask {
     }
 }
 
-/// Returns the names in the strings of a statement of MySQL that look like JSON paths (`'$.name[0]'`).
-fn path_names(text: &str) -> Vec<&str> {
-    let is_path = |source: &&str| source.get(1..).is_some_and(|path| path.starts_with("$.") || path.starts_with("$["));
-    Scan::of(text.as_bytes(), Dialect::Mysql)
-        .filter(|token| token.kind == Kind::String)
-        .map(|token| &text[token.at])
-        .filter(is_path)
-        .flat_map(|path| path.split(|letter: char| !letter.is_alphanumeric() && letter != '_'))
-        .filter(|name| !name.is_empty())
-        .collect()
+/// Adds the names in the JSON paths of a statement of MySQL (`'$.name[0]'`) to `keys`.
+fn collect_keys(text: &str, tokens: Scan, context: &mut Context, keys: &mut Vec<String>) {
+    for token in tokens {
+        let source = &text[token.at];
+        match token.kind {
+            Kind::Comment => {
+                if let Some(comment) = ExecutedComment::at(source.as_bytes(), 0) {
+                    let body = &source[comment.body];
+                    collect_keys(body, Scan::in_comment(body.as_bytes()), context, keys);
+                }
+            }
+            Kind::String if context.is_path(source) => keys.extend(path_names(&quoted::value(source).0)),
+            _ => {}
+        }
+        context.advance(token.kind, source);
+    }
+}
+
+/// Returns the names in a JSON path. Names can be quoted (`$."full name"`), with escapes as in documents.
+fn path_names(path: &str) -> Vec<String> {
+    let (mut names, mut rest) = (Vec::new(), path);
+    while let Some(at) = rest.find('.') {
+        rest = rest[at + 1..].trim_start();
+        let (start, end) = match rest.strip_prefix('"') {
+            Some(name) => {
+                let mut end = 0;
+                while end < name.len() && name.as_bytes()[end] != b'"' {
+                    end += if name.as_bytes()[end] == b'\\' { 2 } else { 1 };
+                }
+                (1, 1 + end)
+            }
+            None => (0, rest.find(['.', '[', '*']).unwrap_or(rest.len())),
+        };
+        let Some(name) = rest.get(start..end) else { break };
+        let name = if start == 0 { name.trim_end() } else { name };
+        if !name.is_empty() {
+            names.push(name.to_owned());
+        }
+        rest = &rest[end..];
+    }
+    names
 }
 
 /// Splits a dollar-quoted string into its opening, its body and its closing. The closing is empty if the string is not
@@ -291,6 +329,56 @@ mod tests {
             of(Dialect::Mysql).statement(r#"select json_set('{"name": "Ann", "secret": 1}', '$.name[0]', 'Bob')"#);
         assert!(text.contains(r#"{"name": ""#) && text.contains("'$.name[0]'"), "{text}");
         assert!(!text.contains("secret") && !text.contains("Ann") && !text.contains("Bob"), "{text}");
+    }
+
+    #[test]
+    fn an_escaped_letter_is_masked_together_with_the_text_around_it() {
+        let text = |document: &str| {
+            let read: Vec<String> = serde_json::from_str(&mask().value(document)).unwrap();
+            read.concat()
+        };
+        let first = |document: String| text(&document).chars().next().unwrap();
+        for letter in ["\\u0053", "\\u0418", "\\ud83d\\ude00"] {
+            let masked: HashSet<char> = ('a'..='z').map(|next| first(format!("[\"{letter}{next}\"]"))).collect();
+            assert!(masked.len() > 5, "{letter}: {masked:?}");
+            let masked: HashSet<char> = (1..20).map(|code| first(format!("[\"{letter}\\u04{code:02x}\"]"))).collect();
+            assert!(masked.len() > 5, "{letter}: {masked:?}");
+        }
+        for value in ["Иван", "S é\n\"😀\"/\\", "4711", "{\"a\": \"b\"}"] {
+            let escaped: String = value.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect();
+            let short = serde_json::to_string(value).unwrap();
+            assert_eq!(text(&format!("[\"{escaped}\"]")), mask().value(value));
+            assert_eq!(text(&format!("[{short}]")), mask().value(value));
+            let masked = mask().value(&format!("[\"{escaped}\"]"));
+            assert_eq!(masked.matches("\\u").count(), value.encode_utf16().count(), "{masked}");
+        }
+        let lone = mask().value(r#"["\ud83dAnn\ude00", "\u00e", "\"#);
+        assert!(!lone.contains("Ann") && !lone.contains("d83d") && !lone.contains("de00"), "{lone}");
+    }
+
+    #[test]
+    fn keys_stay_only_if_the_statement_names_them_in_a_path() {
+        let mask = of(Dialect::Mysql);
+        for text in
+            [r#"insert into t values ('$.ssn', '{"ssn": 1}')"#, r#"select '{"ssn": 1}', concat('$.ssn'), '$[ssn]'"#]
+        {
+            assert!(!mask.statement(text).0.contains("ssn"), "{text}");
+        }
+        for (path, key) in [
+            (r#"$."full name""#, "full name"),
+            (r#"$**."a.b"[2 to last].c"#, "a.b"),
+            ("$[0].name.*", "name"),
+            (r#"$.größe [1]"#, "größe"),
+            (r#"$."a\\"b""#, r#"a\\"b"#),
+        ] {
+            for call in [
+                format!(r#"json_set('{{"{key}": 5}}', '{path}', 1)"#),
+                format!(r#"/*! json_extract(a, '{path}'), */ '{{"{key}": 5}}'"#),
+            ] {
+                let masked = mask.statement(&format!("select {call}")).0;
+                assert!(masked.contains(&format!(r#"{{"{key}": "#)) && masked.contains(path), "{masked}");
+            }
+        }
     }
 
     #[test]
@@ -565,6 +653,17 @@ mod tests {
             let (masked, _) = mask().statement(&text);
             let kinds = |text: &str| Scan::new(text.as_bytes()).map(|token| (token.kind, token.at.len())).collect::<Vec<_>>();
             prop_assert_eq!(kinds(&masked), kinds(&text));
+        }
+
+        #[test]
+        fn any_document_stays_valid(value in any::<String>(), escapes in any::<bool>()) {
+            let text = if escapes {
+                format!("\"{}\"", value.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect::<String>())
+            } else {
+                serde_json::to_string(&value).unwrap()
+            };
+            let read: Vec<String> = serde_json::from_str(&mask().value(&format!("[{text}]"))).unwrap();
+            prop_assert_eq!(&read[0], &mask().value(&value));
         }
 
         #[test]

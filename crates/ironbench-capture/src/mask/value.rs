@@ -1,6 +1,6 @@
 //! Masks single values: numbers, dates and times, addresses, documents, and other texts.
 
-use super::Mask;
+use super::{Mask, escaped};
 use crate::scan::Dialect;
 
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -26,7 +26,7 @@ impl Mask {
     }
 
     /// Masks a value. If the value is JSON, the keys in `known` stay.
-    pub(super) fn document(&self, value: &str, known: &[&str]) -> String {
+    pub(super) fn document(&self, value: &str, known: &[String]) -> String {
         if reveals_nothing(value) {
             return value.to_owned();
         }
@@ -188,7 +188,7 @@ impl Mask {
 
     /// Masks the keys and values inside JSON, or the values inside an array. Keys in `known`, brackets and words such as
     /// `true` stay. A key is masked like a value, so it is still equal to a literal that contains it (`a ->> 'key'`).
-    fn structured(&self, text: &str, known: &[&str]) -> String {
+    fn structured(&self, text: &str, known: &[String]) -> String {
         let bytes = text.as_bytes();
         let is_json = text.starts_with('[') || text.contains("\":") || text.contains("\" :");
         let (mut masked, mut at) = (String::with_capacity(text.len()), 0);
@@ -204,12 +204,10 @@ impl Mask {
                     let inner = &text[at + 1..end];
                     let after = text[end..].trim_start_matches('"').trim_start();
                     masked.push('"');
-                    if is_json && after.starts_with(':') && known.contains(&inner) {
+                    if is_json && after.starts_with(':') && known.iter().any(|name| name == inner) {
                         masked.push_str(inner);
-                    } else if inner.contains('\\') {
-                        masked.push_str(&self.escaped(inner));
                     } else {
-                        masked.push_str(&self.value(inner));
+                        masked.push_str(&escaped::replaced(inner, |value| self.value(value)));
                     }
                     if end < bytes.len() {
                         masked.push('"');
@@ -230,37 +228,6 @@ impl Mask {
             }
         }
         masked
-    }
-
-    /// Masks the characters between the backslash sequences of a string.
-    pub(super) fn escaped(&self, text: &str) -> String {
-        let mut masked = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(at) = rest.find('\\') {
-            masked += &self.characters(&rest[..at]);
-            let code = rest.get(at + 2..at + 6).filter(|_| rest[at..].starts_with("\\u"));
-            if let Some(code) = code.and_then(|code| u16::from_str_radix(code, 16).ok()) {
-                masked += &format!("\\u{:04x}", self.code_unit(code));
-                rest = &rest[at + 6..];
-                continue;
-            }
-            let end = (at + 2..=rest.len()).find(|&end| rest.is_char_boundary(end)).unwrap_or(rest.len());
-            masked += &rest[at..end];
-            rest = &rest[end..];
-        }
-        masked + &self.characters(rest)
-    }
-
-    /// Masks a UTF-16 code unit by a permutation of the units of its class, as `characters` does. The first unit of a
-    /// pair of surrogates stays.
-    fn code_unit(&self, unit: u16) -> u16 {
-        let unit = u32::from(unit);
-        let (first, size) = match char_class(unit) {
-            Some(class) if !(0xd800..0xdc00).contains(&unit) => class,
-            _ => return unit as u16,
-        };
-        let moved = self.permutation.list(b'c', &[unit - first], &[size]);
-        (first + moved.first().copied().unwrap_or(0)) as u16
     }
 
     /// Masks the bits of a text. All other characters stay, except digits and letters if the text has them instead of bits.
