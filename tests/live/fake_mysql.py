@@ -19,6 +19,8 @@ _LONG_PASSWORD, _PROTOCOL_41, _SSL, _SECURE, _PLUGIN_AUTH, _DEPRECATE_EOF = (
 )
 _OFFERED = _LONG_PASSWORD | 8 | _PROTOCOL_41 | _SSL | _SECURE | _PLUGIN_AUTH | _DEPRECATE_EOF
 _OK = bytes([0, 0, 0, 2, 0, 0, 0])
+_TIMEOUT_S = 10.0
+"""Maximum time in seconds to wait for a packet of a client."""
 
 
 class FakeMysql:
@@ -46,6 +48,7 @@ class FakeMysql:
             except OSError:
                 return
             with client:
+                client.settimeout(_TIMEOUT_S)
                 self._serve(client)
 
     def _serve(self, client: socket.socket) -> None:
@@ -53,6 +56,8 @@ class FakeMysql:
         greeting = b"\x0a8.4.0\0\x07\0\0\0abcdefgh\0" + low + b"\x2d\x02\0" + high + b"\x15" + bytes(10)
         _send(client, 0, greeting + b"ijklmnopqrst\0caching_sha2_password\0")
         number, request = _receive(client)
+        if not request:
+            return
         assert (number, len(request)) == (1, 32)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(CERTIFICATES / "server.crt", CERTIFICATES / "server.key")

@@ -198,6 +198,25 @@ def test_a_password_sent_inside_tls_passes_and_is_in_no_file(user: User, raw_mys
     assert PASSWORD.encode() not in stored(user)
 
 
+@pytest.mark.parametrize("query", ["", "?tls=disable", "?tls=prefer"])
+def test_a_unix_socket_is_refused_if_passwords_would_leave_the_machine_without_tls(user: User, query: str) -> None:
+    """Over a Unix socket, clients send the password itself. The address is reserved for documentation (RFC 5737)."""
+    words = ("--listen", str(user.home / "proxy.3306"), "--to", f"mysql://root@192.0.2.1/d{query}")
+    told = user("capture", *words, "-o", "shop.capture")
+    assert told.code == 2 and "error: --to: " in told.stderr and "--tls-cert" in told.stderr, told
+
+
+def test_a_client_of_a_unix_socket_sends_no_password_to_a_server_with_tls(user: User, raw_mysql: RawMysql) -> None:
+    with FakeMysql() as server:
+        to = f"mysql://root@127.0.0.1:{server.port}/d?tls=require"
+        words = ("--listen", str(user.home / "proxy.3306"), "--to", to, "-o", "shop.capture", *CERTIFICATE)
+        with listening(user, raw_mysql, *words) as proxy:
+            with pytest.raises(IronbenchError, match="enable TLS in the client"):
+                raw_mysql.connect(socket=proxy.address, user="ann", password=PASSWORD)
+            assert proxy.begun.end(signal.SIGINT)[0].code == 2, "no statement ran"
+        assert not server.passwords
+
+
 @pytest.mark.parametrize(
     "query", ["127.0.0.1/d?tls=disable", "x/d?tls=prefer", "localhost/d?socket=/run/mysqld/mysqld.sock"]
 )

@@ -263,9 +263,10 @@ class Engine(ABC):
         returns None if the core itself reads the logs of this engine."""
         return None
 
-    def proxied(self, text: str, accepts_tls: bool) -> ProxiedServer | None:
-        """Returns the server of a DSN for a proxy. Returns None if the core has no proxy for this engine. Raises
-        InputError."""
+    def proxied(self, text: str, accepts_tls: bool, on_socket: bool) -> ProxiedServer | None:
+        """Returns the server of a DSN for a proxy. `accepts_tls`: whether clients can use TLS to the proxy.
+        `on_socket`: whether the proxy listens on a Unix socket. Returns None if the core has no proxy for this engine.
+        Raises InputError."""
         return None
 
     def installations(self) -> tuple[tuple[str, str], ...]:

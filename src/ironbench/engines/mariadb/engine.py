@@ -133,7 +133,7 @@ class MariadbEngine(Engine):
     administration = MariadbAdministration()
     data_import = MariadbDataImport()
 
-    def proxied(self, text: str, accepts_tls: bool) -> ProxiedServer | None:
+    def proxied(self, text: str, accepts_tls: bool, on_socket: bool) -> ProxiedServer | None:
         address, secrets = dsn.parse(text)
         give = "give the proxy a certificate (--tls-cert, --tls-key), and enable TLS in the clients"
         if accepts_tls and (address.socket is not None or address.tls == "disable"):
@@ -146,6 +146,10 @@ class MariadbEngine(Engine):
         if not accepts_tls and address.tls not in ("disable", "prefer"):
             cause = f"contains tls={address.tls}, but the proxy uses TLS only for clients that use it"
             raise InputError("--to", cause, give)
+        if not accepts_tls and on_socket and not existing_server.is_local(address):
+            # `caching_sha2_password` does this, as the client does not know about the connection behind the proxy.
+            cause = "clients send passwords over a Unix socket, which the proxy would pass on without TLS"
+            raise InputError("--to", cause, f"let the proxy listen on 127.0.0.1, or {give}, with tls=verify-full")
         if not accepts_tls and address.socket is None and existing_server.requires_tls(address, secrets):
             cause = "the server accepts only connections with TLS (require_secure_transport)"
             raise InputError("--to", cause, f"{give}; or let the proxy connect to the server's Unix socket")

@@ -149,7 +149,7 @@ class PostgresEngine(Engine):
     administration = PostgresAdministration()
     data_import = PostgresDataImport()
 
-    def proxied(self, text: str, accepts_tls: bool) -> ProxiedServer | None:
+    def proxied(self, text: str, accepts_tls: bool, on_socket: bool) -> ProxiedServer | None:
         address, _ = dsn.parse(text)
         if address.more:
             raise InputError("--to", "names several servers", "name one server, to which all clients connect")

@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,7 +113,7 @@ def _server(options: ProxyOptions) -> tuple[CaptureTraits, ProxiedServer]:
     """Returns the server, and the description of its captures."""
     word = engines.scheme(options.dsn)
     engine = engines.of_scheme(word)
-    server = engine.proxied(options.dsn, bool(options.certificate)) if engine else None
+    server = engine.proxied(options.dsn, bool(options.certificate), "/" in options.listen) if engine else None
     if engine is None or server is None or engine.traits.captures is None:
         cause = f"no proxy exists for {engine.name}" if engine else f"no engine supports {word}://"
         raise InputError("--to", cause, "make the capture from the server's logs")
@@ -186,6 +186,8 @@ class _Store:
     """Number of statements that could not be stored."""
     failure: BaseException | None = None
     _opened: duckdb.DuckDBPyConnection | None = None
+    _closing: ExitStack = field(default_factory=ExitStack)
+    """Closes the partial capture."""
     incomplete: list[int] = field(default_factory=list)
     """Transactions of which some statements could not be stored. The partial capture does not list these transactions
     yet."""
@@ -201,8 +203,7 @@ class _Store:
             self.failure = error
             raise
         finally:
-            if self._opened is not None:
-                self._opened.close()
+            self._closing.close()
 
     def _add(self, rows: CapturedRows) -> None:
         if self._has_room():
@@ -211,12 +212,11 @@ class _Store:
                 self.stored += len(rows)
                 self.incomplete.clear()
                 return
-            except duckdb.Error:
+            except (duckdb.Error, FailureError):
                 # After a disk error, DuckDB may reject all statements until the file is opened again.
-                if self._opened is not None:
-                    with suppress(duckdb.Error):
-                        self._opened.close()
-                    self._opened = None
+                with suppress(duckdb.Error):
+                    self._closing.close()
+                self._opened = None
         self.lost += len(rows)
         self.incomplete += self.proxy.lose(rows)
 
@@ -227,7 +227,7 @@ class _Store:
 
     def _insert(self, rows: CapturedRows) -> None:
         if self._opened is None:
-            self._opened = database(str(self.path), memory_limit=_MEMORY, threads=1)
+            self._opened = self._closing.enter_context(database(str(self.path), memory_limit=_MEMORY, threads=1))
         opened = self._opened
         opened.execute("BEGIN")
         if not _has_statements(opened):
