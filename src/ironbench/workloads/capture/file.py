@@ -3,7 +3,9 @@ capture was made and what it lacks."""
 
 from __future__ import annotations
 
+import errno
 import glob
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +16,7 @@ from typing import Any
 import duckdb
 import msgspec
 
-from ironbench.errors import InputError
+from ironbench.errors import FailureError, InputError
 from ironbench.model.note import Note
 
 KEY = "ironbench_capture"
@@ -26,6 +28,8 @@ PROXY = "proxy"
 """Format of a capture that a proxy has recorded."""
 _MEMORY = "1GB"
 """Memory limit of DuckDB. Larger intermediate results are written to temporary files."""
+_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM))
+_MAKE_ROOM = "free memory and disk space, or set TMPDIR to a directory with more free space"
 _HINT = "make a capture: ironbench capture LOG -o FILE.capture"
 
 COLUMNS = """
@@ -77,24 +81,38 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.with_duration >= 0.9 * self.statements
 
 
-def database(place: str = ":memory:", **config: str | int) -> duckdb.DuckDBPyConnection:
-    """Opens a DuckDB database, by default in memory. Data that do not fit into memory are written to temporary files.
-    Raises duckdb.Error."""
-    folder = str(Path(tempfile.gettempdir()) / "ironbench-capture")
-    opened = duckdb.connect(place, config={"memory_limit": _MEMORY, "temp_directory": folder, **config})
-    # The core supports only the oldest format of strings and lists.
-    opened.execute("SET arrow_output_version = '1.0'")
-    return opened
+@contextmanager
+def database(place: str = ":memory:", **config: str | int) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Opens a DuckDB database, by default in memory. Data that do not fit into memory are written to a temporary
+    directory, which only the user can read. Raises duckdb.Error, and FailureError if the directory cannot be
+    created."""
+    try:
+        folder = tempfile.TemporaryDirectory(prefix="ironbench-capture-", ignore_cleanup_errors=True)
+    except OSError as error:
+        cause = f"no temporary directory can be created: {error.strerror or error}"
+        raise FailureError("TMPDIR", cause, _MAKE_ROOM) from error
+    with (
+        folder as spilled,
+        duckdb.connect(place, config={"memory_limit": _MEMORY, "temp_directory": spilled, **config}) as opened,
+    ):
+        # The core supports only the oldest format of strings and lists.
+        opened.execute("SET arrow_output_version = '1.0'")
+        yield opened
 
 
 @contextmanager
 def reading(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens a database in memory for queries of a capture. Raises InputError if the capture is damaged."""
+    """Opens a database in memory for queries of a capture. Raises InputError if the capture is damaged, and
+    FailureError if memory or disk space are exhausted."""
     try:
         with database() as opened:
             yield opened
     except (duckdb.Error, UnicodeDecodeError) as error:
-        raise InputError(path, f"cannot be read completely: {str(error).splitlines()[0]}", _HINT) from error
+        cause = f"cannot be read completely: {str(error).splitlines()[0]}"
+        # DuckDB reports a full disk with the same class of error as a damaged file.
+        if isinstance(error, duckdb.OutOfMemoryException) or any(text in str(error) for text in _FULL):
+            raise FailureError(path, cause, _MAKE_ROOM) from error
+        raise InputError(path, cause, _HINT) from error
 
 
 def facts(path: str) -> CaptureFacts:

@@ -1,0 +1,70 @@
+"""Memory and disk space for the analysis of captures."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from ironbench.errors import FailureError, InputError
+from ironbench.workloads.capture import file, making
+from ironbench.workloads.capture.file import CaptureFacts
+
+LARGE = "select md5(i::varchar) as a, md5((i * 2)::varchar) as b from range(3000000) t(i) order by a, b"
+
+
+def test_exhausted_memory_is_not_reported_as_a_damaged_capture() -> None:
+    with pytest.raises(FailureError, match=r"shop\.capture"), file.reading("shop.capture") as opened:
+        opened.execute("set memory_limit = '20MB'")
+        opened.execute("set max_temp_directory_size = '1MB'")
+        opened.execute(f"create table sorted as {LARGE}")
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (duckdb.IOException('Could not write file "x": No space left on device'), FailureError),
+        (duckdb.OutOfMemoryException("failed to allocate data"), FailureError),
+        (duckdb.IOException("No magic bytes found at end of file"), InputError),
+        (duckdb.InvalidInputException("Failed to read Parquet file"), InputError),
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "invalid"), InputError),
+    ],
+)
+def test_only_a_damaged_capture_is_invalid_input(error: Exception, expected: type[Exception]) -> None:
+    with pytest.raises(expected), file.reading("shop.capture"):
+        raise error
+
+
+def test_temporary_files_are_in_a_private_directory_that_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(InputError), file.reading("shop.capture") as opened:
+        (folder,) = tmp_path.iterdir()
+        assert folder.stat().st_mode & 0o777 == 0o700
+        opened.execute("set memory_limit = '40MB'")
+        opened.execute("set threads = 1")
+        opened.execute(f"create table sorted as {LARGE}")
+        assert list(folder.iterdir()), "nothing was spilled"
+        opened.execute("select * from missing")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_temporary_directory_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    with pytest.raises(FailureError, match="TMPDIR"), file.reading("shop.capture"):
+        pass
+
+
+def test_a_capture_is_made_with_as_many_threads_as_its_memory_suffices_for(tmp_path: Path) -> None:
+    threads = []
+
+    def fill(opened: duckdb.DuckDBPyConnection) -> CaptureFacts:
+        threads.extend(opened.execute("select current_setting('threads')").fetchall())
+        raise InputError("capture", "is empty")
+
+    with pytest.raises(InputError, match="is empty"):
+        making.made(str(tmp_path / "shop.capture"), fill)
+    assert threads == [(2,)]
