@@ -17,12 +17,17 @@ COLUMNS = {
     "line": ["sale int", "number int"],
 }
 UNIQUE = {"item": "id", "Status": "name", "line": "number"}
+LEADING = {"item": "id", "Status": "name", "line": "sale"}
 VALUES = {"hex(`bytes`)": "00ff", "`name`": "it's", "`kind`": "b'c"}
 
 
 class FakeSession:
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
     def query(self, sql: str) -> list[Row]:
         text = " ".join(sql.split())
+        self.texts.append(text)
         table = next((name for name in COLUMNS if f"'{name}'" in text or f"`{name}`" in text), "")
         if text.startswith("select table_name"):
             return [(name, "BASE TABLE") for name in COLUMNS]
@@ -31,6 +36,8 @@ class FakeSession:
             return [(name, kind, "9", "enum('a','b''c')") for name, kind in split]
         if "non_unique" in text:
             return [(UNIQUE[table],)] if table else []
+        if "BTREE" in text:
+            return [(LEADING[table],)] if table else []
         if "PRIMARY" in text:
             return [("id",)] if table == "item" else []
         if text.startswith("select min"):
@@ -52,7 +59,7 @@ def drawn(digest: str, calls: int = 10, rows: int = 30, values: bool = True, lon
     ("digest", "text"),
     [
         ("INSERT INTO `item` VALUES ( ?, ... , NOW ( ) )", "INSERT INTO `item` VALUES (101, 'it''s', 7, 7, NOW())"),
-        ("INSERT INTO `line` VALUES (...) /* , ... */", "INSERT INTO `line` VALUES (7, 101), (7, 102), (7, 103)"),
+        ("INSERT INTO `line` VALUES (...) /* , ... */", "INSERT INTO `line` VALUES (7, 8), (7, 9), (7, 10)"),
         (
             "SELECT COUNT ( * ) FROM `item` WHERE ID IN (...) AND NAME LIKE ? LIMIT ?, ...",
             "SELECT COUNT(*) FROM `item` WHERE ID IN (7, 7, 7) AND NAME LIKE 'it''s' LIMIT 0, 3",
@@ -77,6 +84,30 @@ def test_literals_come_from_the_column_that_they_are_compared_with(digest: str, 
     assert found.texts[0] == text
     assert not found.refused and found.made_up == 0
     assert len(found.texts) == 10
+
+
+@pytest.mark.parametrize(
+    ("statements", "searched"),
+    [
+        (("INSERT INTO `line` VALUES (...)",), []),
+        (("SELECT NAME FROM `item` WHERE ID = ?",), []),
+        (
+            (
+                "SELECT NAME FROM `item` WHERE ID = ?",
+                "INSERT INTO `item` SET ID = ?",
+                "INSERT INTO `item` VALUES (...)",
+            ),
+            ["select max(`ID`) from `item`"],
+        ),
+    ],
+)
+def test_the_maximum_of_a_column_is_searched_only_for_new_rows_and_in_an_index(
+    statements: tuple[str, ...], searched: list[str]
+) -> None:
+    session = FakeSession()
+    drawing = digests._Drawing(cast(Session, session), True, 1024)
+    assert not any(drawing.digest(one, 10, 0.001, 10).refused for one in statements)
+    assert [text for text in session.texts if text.startswith("select max")] == searched
 
 
 def test_without_values_literals_have_the_type_of_their_column() -> None:

@@ -15,8 +15,8 @@ _TABLES = re.compile(
 )
 _COMPARED = re.compile(
     rf"({_NAME}(?:\.{_NAME})*)\s*(?:"
-    r"(?:=|<>|!=|<=>|<=|>=|<|>|(?:not\s+)?i?like|=\s*any\s*\()\s*\$(\d+)|"
-    r"(?:not\s+)?between\s+\$(\d+)(?:\s+and\s+\$(\d+))?|"
+    r"(?:=|<>|!=|<=>|<=|>=|<|>|(?:not\s+)?i?like|=\s*any\s*\()\s*(\$\d+)|"
+    r"(?:not\s+)?between\s+(\$\d+)(?:\s+and\s+(\$\d+))?|"
     r"(?:not\s+)?in\s*\(([$\d,\s]+))",
     re.IGNORECASE,
 )
@@ -55,7 +55,7 @@ def columns_of_parameters(
     compared = [
         (column, int(number))
         for column, *places in _COMPARED.findall(text)
-        for number in re.findall(r"\d+", " ".join(places))
+        for number in _PARAMETER.findall(" ".join(places))
     ]
     for column, number in compared:
         owner, _, name = column.rpartition(".")

@@ -96,6 +96,10 @@ _UNIQUE = """
                 where k.table_schema = s.table_schema and k.table_name = s.table_name
                   and k.column_name = s.column_name and k.referenced_table_name is not null))
 """
+_LEADING = """
+    select column_name from information_schema.statistics
+     where table_schema = database() and table_name = {} and index_type = 'BTREE' and seq_in_index = 1
+"""
 _KEY = """
     select column_name from information_schema.statistics
      where table_schema = database() and table_name = {} and index_name = 'PRIMARY' and seq_in_index = 1
@@ -176,9 +180,11 @@ class _Column:
     """Values of an ENUM or SET."""
     unique: bool
     """Whether new rows need a new value in this column."""
+    leading: bool
+    """Whether an index starts with the column, so that the server finds its maximum without a scan of the table."""
     sample: Sequence[str | None] = ()
     last: int | None = None
-    """Largest number in the column, for unique columns of whole numbers."""
+    """Largest number in the column or in the sample, for unique columns of whole numbers in inserted rows."""
     made: int = 0
     """Number of values that were generated for inserted rows."""
 
@@ -220,12 +226,14 @@ class _Drawing:
             return StatementDigest(shown, "", calls, mean_s, rows, refused=refused or "unknown-arguments")
         found = columns_of_parameters(statement.text, self._names, lambda *place: self._column(*place) is not None)
         known = {number: column for number, place in found.items() if (column := self._column(*place)) is not None}
-        if self._values:
-            for number in known:
-                self._draw(*found[number])
         inserted = inserted_parameters(statement.text)
         if not inserted and command in ("insert", "replace") and not re.search(r"\bselect\b", shown, re.IGNORECASE):
             inserted = frozenset(known)  # insert into … set …
+        if self._values:
+            for number, column in known.items():
+                self._draw(*found[number])
+                if number in inserted:
+                    self._find_last(*found[number], column)
         sizes = {
             number: min(100, max(2, round(rows / calls)))
             if (column := known.get(number)) and column.unique
@@ -334,6 +342,7 @@ class _Drawing:
         if name not in self._columns:
             text = _literal("", name)
             unique = {one for (one,) in self._session.query(_UNIQUE.format(text))}
+            leading = {one for (one,) in self._session.query(_LEADING.format(text))}
             self._columns[name] = {
                 (column or "").lower(): _Column(
                     kind or "",
@@ -342,6 +351,7 @@ class _Drawing:
                     if kind in ("enum", "set")
                     else (),
                     column in unique,
+                    column in leading,
                 )
                 for column, kind, length, allowed in self._session.query(_COLUMNS.format(text))
             }
@@ -379,9 +389,19 @@ class _Drawing:
                 column.sample = [one for (one,) in rows]
         if not column.sample:
             column.sample = [one for (one,) in self._session.query(f"select {value} from {of} limit {_FIRST_ROWS}")]
-        if column.unique and column.kind in _WHOLE:
-            ((last,),) = self._session.query(f"select max({place}) from {of}")
-            column.last = int(last or 0)
+
+    def _find_last(self, table: str, name: str, column: _Column) -> None:
+        """Finds the largest number in a column for which inserted rows need new numbers. Without an index, the largest
+        number of the sample is used, because the server would have to read the whole table."""
+        if not column.unique or column.kind not in _WHOLE or column.last is not None:
+            return
+        if not self._tables.get(_plain(table)):
+            return
+        numbers = column.sample
+        if column.leading:
+            rows = self._session.query(f"select max({quoted(_plain(name))}) from {quoted(_plain(table))}")
+            numbers = [one for (one,) in rows]
+        column.last = max((int(one) for one in numbers if one is not None), default=0)
 
     def _literal(self, column: _Column | None, inserted: bool) -> str:
         if column is None:
