@@ -202,7 +202,7 @@ def test_a_password_sent_inside_tls_passes_and_is_in_no_file(user: User, raw_mys
 def test_a_unix_socket_is_refused_if_passwords_would_leave_the_machine_without_tls(user: User, query: str) -> None:
     """Over a Unix socket, clients send the password itself. The address is reserved for documentation (RFC 5737)."""
     words = ("--listen", str(user.home / "proxy.3306"), "--to", f"mysql://root@192.0.2.1/d{query}")
-    told = user("capture", *words, "-o", "shop.capture")
+    told = user("capture", *words, "-o", "shop.capture", "--duration", "1s")
     assert told.code == 2 and "error: --to: " in told.stderr and "--tls-cert" in told.stderr, told
 
 

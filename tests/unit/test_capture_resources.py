@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import duckdb
@@ -58,13 +59,18 @@ def test_a_missing_temporary_directory_is_a_failure(tmp_path: Path, monkeypatch:
         pass
 
 
-def test_a_capture_is_made_with_as_many_threads_as_its_memory_suffices_for(tmp_path: Path) -> None:
-    threads = []
+def test_a_capture_is_made_with_as_many_threads_as_its_memory_suffices_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(*_: str, **config: str | int) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+        settings.update(config)
+        return file.database(**config)
 
     def fill(opened: duckdb.DuckDBPyConnection) -> CaptureFacts:
-        threads.extend(opened.execute("select current_setting('threads')").fetchall())
         raise InputError("capture", "is empty")
 
+    settings: dict[str, str | int] = {}
+    monkeypatch.setattr(making, "database", opened)
     with pytest.raises(InputError, match="is empty"):
         making.made(str(tmp_path / "shop.capture"), fill)
-    assert threads == [(2,)]
+    assert settings["threads"] == 2
