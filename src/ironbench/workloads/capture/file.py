@@ -3,9 +3,7 @@ capture was made and what it lacks."""
 
 from __future__ import annotations
 
-import errno
 import glob
-import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,7 +26,6 @@ PROXY = "proxy"
 """Format of a capture that a proxy has recorded."""
 _MEMORY = "1GB"
 """Memory limit of DuckDB. Larger intermediate results are written to temporary files."""
-_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.ENOMEM))
 _MAKE_ROOM = "free memory and disk space, or set TMPDIR to a directory with more free space"
 _HINT = "make a capture: ironbench capture LOG -o FILE.capture"
 
@@ -109,8 +106,8 @@ def reading(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
             yield opened
     except (duckdb.Error, UnicodeDecodeError) as error:
         cause = f"cannot be read completely: {str(error).splitlines()[0]}"
-        # DuckDB reports a full disk with the same class of error as a damaged file.
-        if isinstance(error, duckdb.OutOfMemoryException) or any(text in str(error) for text in _FULL):
+        # DuckDB raises this too if the disk has no room for temporary files.
+        if isinstance(error, duckdb.OutOfMemoryException):
             raise FailureError(path, cause, _MAKE_ROOM) from error
         raise InputError(path, cause, _HINT) from error
 
