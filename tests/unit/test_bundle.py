@@ -312,7 +312,7 @@ def test_a_lab_whose_name_leads_elsewhere_is_refused(
     rewritten(bundle, lambda files: files.update({"!manifest": json.dumps({"lab": lab}).encode()}))
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match="not a valid directory name"):
-        import_(str(bundle), "")
+        import_([str(bundle)], "")
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -406,6 +406,6 @@ def test_a_selection_alone_is_exported(tmp_path: Path, capsys: pytest.CaptureFix
     here = store(tmp_path / "here")
     one = here.all()[0].id
     exported([one], str(tmp_path / "a.ibr"), str(tmp_path / "here"))
-    import_(str(tmp_path / "a.ibr"), str(tmp_path / "there"))
+    import_([str(tmp_path / "a.ibr")], str(tmp_path / "there"))
     assert [record.id for record in Store(tmp_path / "there").all()] == [one]
     assert "1 new record, in" in capsys.readouterr().err

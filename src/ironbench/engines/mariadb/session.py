@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ironbench.engines.administration import DENIED, no_checkpoint
+from ironbench.engines.existing_server import checked_answers
 from ironbench.engines.mariadb import existing_server, facts, settings
 from ironbench.engines.mariadb.dialect import CHECKPOINT
 from ironbench.engines.mariadb.dsn import MysqlAddress
@@ -32,9 +33,10 @@ class MariadbSession(ServerSession[MysqlAddress, "MysqlConnection"]):
 
     def __init__(self, address: MysqlAddress, secrets: Secrets, own: OwnedServer | None = None) -> None:
         super().__init__(address, secrets, own)
-        sql_mode, commits, at_connect = self.asked(
-            lambda query: query("select @@global.sql_mode, @@global.autocommit, @@global.init_connect")[0]
-        )
+        with checked_answers(own is None):
+            sql_mode, commits, at_connect = self.asked(
+                lambda query: query("select @@global.sql_mode, @@global.autocommit, @@global.init_connect")[0]
+            )
         self._sql_mode = sql_mode or ""
         """sql_mode of clients. ironbench's own connections use a different sql_mode."""
         off = commits == "0" or "autocommit" in (at_connect or "").lower()

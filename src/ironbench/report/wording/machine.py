@@ -91,8 +91,9 @@ def profile_lost(share: Number) -> str:
 
 @wording("profile-unseen")
 def profile_unseen(error: Strings) -> str:
-    """Example: `the profile does not contain the server, because its machine sent no samples: db.example: …`."""
-    return f"the profile does not contain the server, because its machine sent no samples: {names(error)}"
+    """Example with error='db.example: no answer': `the profile does not contain the server (db.example: no answer)`."""
+    why = f" ({names(error)})" if strings(error) else ""
+    return f"the profile does not contain the server{why}"
 
 
 @wording("profile-unresolved")
