@@ -45,7 +45,7 @@ class Replayed:
     """CPU time of the client threads."""
     statements: float
     whole: Used
-    """What the whole process used."""
+    """CPU time and memory of the whole process."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the benchmarks of captures share: commands, the log of a run of pgbench, and what a process used."""
+"""Common code of the benchmarks of captures: commands, the log of a pgbench run, CPU time and memory of a process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PGREPLAY_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What a process used, from its start to its end."""
+    """CPU time, memory and output of a process, from its start to its end."""
 
     cpu_s: float
     """User and system time, with those of its children."""
