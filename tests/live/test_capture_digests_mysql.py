@@ -113,7 +113,8 @@ def test_a_server_is_watched_and_what_ran_is_replayed(place: Path, server: RawMy
     user.measured("run", "capture", *restored, "--with", "mode=fast", "--no-observe")
     at_rate, fast = (record["metrics"] for record in user.records())
     assert at_rate["failed"] == fast["failed"] == 0
-    assert at_rate["replay_divergence{of=mix}"] < 0.05 and fast["replay_divergence{of=mix}"] == 0
+    # The order of statements is random. Of 300 drawn ones, about 6 ± 2% would have to be others.
+    assert at_rate["replay_divergence{of=mix}"] < 0.15 and fast["replay_divergence{of=mix}"] == 0
     assert fast["replayed_statements"] == able.total()
     assert fast["replay_divergence{of=rows}"] < 0.05
 

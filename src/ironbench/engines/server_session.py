@@ -359,6 +359,19 @@ def version_of(session: ServerSession[Any, Any]) -> dict[str, str]:
         session.stop()
 
 
+_CLOSING_S = 1.0
+"""How many seconds a server may still count a connection after the client has closed it."""
+
+
+def free_connections(read: Callable[[], int], needed: int) -> int:
+    """Returns the number of free connections that `read` reads from a server. If there are fewer than `needed`, reads
+    the number again for `_CLOSING_S`."""
+    deadline_s = time.monotonic() + _CLOSING_S
+    while (free := read()) < needed and time.monotonic() < deadline_s:
+        time.sleep(_AGAIN_S)
+    return free
+
+
 def with_free_connections(session: _S, require_room: Callable[[_S, int], None], clients: int) -> _S:
     """Returns the session if `clients` more connections are possible. Otherwise, ends the session and raises
     InputError."""

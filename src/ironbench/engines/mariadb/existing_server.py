@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ironbench.engines.administration import ServerLocation
 from ironbench.engines.mariadb.dsn import MysqlAddress
-from ironbench.engines.server_session import LocalServer
+from ironbench.engines.server_session import LocalServer, free_connections
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.host import processes
 from ironbench.host.tree import Tree
@@ -99,23 +99,22 @@ def requires_tls(address: MysqlAddress, secrets: Secrets) -> bool:
     return [value for _, value in rows] == ["ON"]
 
 
+_CONNECTED = "show global status like 'Threads_connected'"
+
+
 def require_room(session: MariadbSession, clients: int) -> None:
     """Raises InputError if the server has not enough free connections for `clients`."""
     if clients == 0:
         return
-    most, used = (
-        int(value or 0)
-        for value in (
-            session.query("select @@global.max_connections")[0][0],
-            session.query("show global status like 'Threads_connected'")[0][1],
-        )
-    )
-    if clients + _OBSERVERS > most - used:
+    needed = clients + _OBSERVERS
+    most = int(session.query("select @@global.max_connections")[0][0] or 0)
+    free = free_connections(lambda: most - int(session.query(_CONNECTED)[0][1] or 0), needed)
+    if free < needed:
         raise InputError(
             written("load.clients", clients),
             f"the server at {written('system.dsn')} accepts {counted(most, 'connection')} (max_connections), "
-            f"of which {max(0, most - used)} are free",
-            f"use at most {counted(max(1, most - used - _OBSERVERS), 'client')}, or raise max_connections",
+            f"of which {max(0, free)} are free",
+            f"use at most {counted(max(1, free - _OBSERVERS), 'client')}, or raise max_connections",
         )
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ironbench.engines.administration import CHECKPOINT, DATABASES, REPLICATION, SIZES, TABLES, ServerLocation
 from ironbench.engines.existing_server import validated_existing
 from ironbench.engines.postgres import dsn, installation, settings
-from ironbench.engines.server_session import LocalServer
+from ironbench.engines.server_session import LocalServer, free_connections
 from ironbench.errors import InputError, IronbenchError, written
 from ironbench.host import processes
 from ironbench.host.tree import Tree
@@ -197,8 +197,7 @@ _FREE = """
 select current_setting('max_connections')::int
     - case when rolsuper then 0 else current_setting('superuser_reserved_connections')::int
         + coalesce(current_setting('reserved_connections', true), '0')::int end
-    - (select count(*) from pg_stat_activity where usesysid is not null and datid is not null),
-    current_setting('max_connections')
+    - (select count(*) from pg_stat_activity where usesysid is not null and datid is not null)
 from pg_roles where rolname = current_user
 """
 """Query for the number of free connections.
@@ -217,9 +216,11 @@ def require_room(session: PostgresSession, clients: int) -> None:
     """Raises InputError if the server has not enough free connections for `clients`."""
     if clients == 0:
         return
-    free, most = (int(value or 0) for value in session.query(_FREE)[0])
-    if clients + _OBSERVER <= free or _connect(session, clients + _OBSERVER):
+    needed = clients + _OBSERVER
+    free = free_connections(lambda: int(session.query(_FREE)[0][0] or 0), needed)
+    if needed <= free or _connect(session, needed):
         return
+    most = int(session.query("select current_setting('max_connections')")[0][0] or 0)
     raise InputError(
         written("load.clients", clients),
         f"the server at {written('system.dsn')} accepts {counted(most, 'connection')} (max_connections), "
