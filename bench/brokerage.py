@@ -7,15 +7,14 @@ Takes about five minutes. `IRONBENCH_BENCH_PAIRS=2` makes only two runs of each 
 from __future__ import annotations
 
 import os
-import statistics
 import time
 from typing import Any
 
 import msgspec
 
-from bench.figures import Target, at_most, report
+from bench.figures import at_most, report_median
 from bench.peers import postgres
-from bench.series import asked
+from bench.series import count_from_environment
 from ironbench import _core, workloads
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.host import processes
@@ -34,19 +33,25 @@ SETTLE_S = 0.5
 
 
 def main() -> None:
-    runs = asked("IRONBENCH_BENCH_PAIRS", RUNS)
+    runs = count_from_environment("IRONBENCH_BENCH_PAIRS", RUNS)
     with postgres(2 * max(CLIENTS) + 1, "brokerage", OPTIONS) as session:
         limit = at_most(MOST_OF_CPU, f"≤ {MOST_OF_CPU:g}")
         for logic, wanted in (("server", limit), ("client", "")):
             found = [_driven(session, 8, logic=logic) for _ in range(runs)]
-            _told(f"client CPU / all CPU, logic={logic}, 8 clients", [one["share"] for one in found], wanted)
-            _told("  client CPU per transaction, µs", [one["client_us"] for one in found])
-            _told("  server CPU per transaction, µs", [one["server_us"] for one in found])
+            report_median(
+                f"client CPU / all CPU, logic={logic}, 8 clients", [one["share"] for one in found], wanted, digits=3
+            )
+            report_median("  client CPU per transaction, µs", [one["client_us"] for one in found], digits=3)
+            report_median("  server CPU per transaction, µs", [one["server_us"] for one in found], digits=3)
         for clients in CLIENTS:
             for logic in ("client", "server"):
                 found = [_driven(session, clients, logic=logic) for _ in range(min(runs, LEAST_RUNS))]
-                _told(f"tries of a result that were repeated, {clients} clients, {logic}", [x["again"] for x in found])
-                _told("  results per second", [x["results"] for x in found])
+                report_median(
+                    f"tries of a result that were repeated, {clients} clients, {logic}",
+                    [x["again"] for x in found],
+                    digits=3,
+                )
+                report_median("  results per second", [x["results"] for x in found], digits=3)
 
 
 def _driven(session: PostgresSession, clients: int, **options: str) -> dict[str, float]:
@@ -78,8 +83,3 @@ def _driven(session: PostgresSession, clients: int, **options: str) -> dict[str,
 
 def _server_cpu_s(session: PostgresSession) -> float:
     return sum(processes.cpu_s(pid) for pid in session.processes() if pid != os.getpid())
-
-
-def _told(what: str, values: list[float], wanted: Target | str = "") -> None:
-    middle = statistics.median(values)
-    report(what, middle, wanted, f"{middle:.3f} (median of {len(values)}, {min(values):.3f} to {max(values):.3f})")

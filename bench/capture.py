@@ -24,8 +24,8 @@ from pathlib import Path
 from bench import captures
 from bench.figures import at_least, at_most, equal, report, within
 from bench.pairs import interleaved, ratio
-from bench.peers import found
-from bench.series import asked
+from bench.peers import matched_group
+from bench.series import count_from_environment
 from ironbench import workloads
 from ironbench.model.system import Choice
 from tests.live.raw_server import RawServer, binary
@@ -72,7 +72,7 @@ class Work:
 
 
 def main() -> None:
-    transactions = asked("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
+    transactions = count_from_environment("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
     chosen = os.environ.get("IRONBENCH_BENCH_WORK", "")
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as path:
         folder = Path(path)
@@ -187,4 +187,4 @@ def _pgbench(server: RawServer, database: str, work: Work, transactions: int) ->
     words = ("-n", "-M", "prepared", "-c", str(CLIENTS), "-t", str(transactions), "--random-seed=1", *work.words)
     command = [binary("pgbench"), *captures.at(server), *words, database]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(found(r"tps = ([\d.]+)", done.stdout))
+    return float(matched_group(r"tps = ([\d.]+)", done.stdout))

@@ -23,8 +23,8 @@ from bench import captures
 from bench.captures import Used
 from bench.figures import at_least, at_most, report
 from bench.pairs import in_turn, ratio
-from bench.peers import found
-from bench.series import asked
+from bench.peers import matched_group
+from bench.series import count_from_environment
 from tests.live.raw_server import RawServer, binary
 
 TRANSACTIONS = 4000
@@ -51,7 +51,7 @@ class Replayed:
 def main() -> None:
     if captures.PGREPLAY is None or not captures.PROGRAMS.exists():
         raise RuntimeError("needs the Debian packages pgreplay and postgresql-15")
-    transactions = asked("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
+    transactions = count_from_environment("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as path:
         folder = Path(path)
         settings = (*captures.SETTINGS, *captures.LOG_FOR_BOTH, f"log_directory={folder / 'log'}")
@@ -62,7 +62,9 @@ def main() -> None:
             _run("pgbench", *at, "-i", "-q", "-s", "10", "original")
             log = folder / "log" / "work.csv"
             captures.recorded(folder / "short", server, log, *_words(transactions))
-            short = _compare(folder / "short", server, transactions, asked("IRONBENCH_BENCH_PAIRS", PAIRS))
+            short = _compare(
+                folder / "short", server, transactions, count_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS)
+            )
             captures.recorded(folder / "long", server, log, *_words(LONGER * transactions))
             _lengths(folder / "long", server, short)
 
@@ -86,7 +88,7 @@ def _compare(folder: Path, server: RawServer, transactions: int, pairs: int) -> 
     def by_pgreplay() -> float:
         captures.restore(server)
         ended = captures.pgreplay(folder, server, "-j", "-s", "1000000")
-        sent = int(found(r"SQL statements executed: (\d+)", ended.out))
+        sent = int(matched_group(r"SQL statements executed: (\d+)", ended.out))
         assert sent >= statements, ended.out
         return ended.cpu_s / sent
 

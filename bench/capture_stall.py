@@ -26,8 +26,8 @@ from pathlib import Path
 
 from bench import captures
 from bench.figures import report, within
-from bench.peers import found
-from bench.series import asked
+from bench.peers import matched_group
+from bench.series import count_from_environment
 from tests.live.raw_server import RawServer, binary
 
 SECONDS = 20
@@ -45,7 +45,7 @@ _CONNECTED_S = 60.0
 def main() -> None:
     if captures.PGREPLAY is None or not captures.PROGRAMS.exists():
         raise RuntimeError("needs the Debian packages pgreplay and postgresql-15")
-    seconds = asked("IRONBENCH_BENCH_SECONDS", SECONDS)
+    seconds = count_from_environment("IRONBENCH_BENCH_SECONDS", SECONDS)
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as path:
         folder = Path(path)
         (folder / "work.sql").write_text(SCRIPT)
@@ -58,7 +58,7 @@ def main() -> None:
 def _measure(folder: Path, server: RawServer, seconds: int) -> None:
     words = ("-c", str(CLIENTS), "-f", str(folder / "work.sql"))
     peak = captures.used([binary("pgbench"), *captures.at(server), "-n", *words, "-T", "3", "original"], folder)
-    rate = SHARE * float(found(r"tps = ([\d.]+)", peak.out))
+    rate = SHARE * float(matched_group(r"tps = ([\d.]+)", peak.out))
     log = folder / "log" / "work.csv"
     captures.recorded(folder, server, log, *words, "-T", str(seconds), "-R", f"{rate:.0f}")
     capacity = min(_replay(folder, server, "fast")["throughput"] for _ in range(2))
@@ -74,11 +74,11 @@ def _measure(folder: Path, server: RawServer, seconds: int) -> None:
     captures.restore(server)
     with _stopped(server, seconds / 4):
         peer = captures.pgreplay(folder, server)
-    over = float(found(r"0\.5 +to 2 +seconds: ([\d.]+)%", peer.out))
+    over = float(matched_group(r"0\.5 +to 2 +seconds: ([\d.]+)%", peer.out))
     expected = 100 * STOP_S / 2 / (1 - share) / seconds
     report("pgreplay: statements longer than 0.5 s, %", f"{over:.3f} (backlog curve: {expected:.1f})")
     for what in ("Maximum SQL statement duration", "Maximum lag behind schedule"):
-        report(f"pgreplay: {what}, s", found(rf"{what}: ([\d.]+) seconds", peer.out))
+        report(f"pgreplay: {what}, s", matched_group(rf"{what}: ([\d.]+) seconds", peer.out))
 
 
 def _replay(folder: Path, server: RawServer, mode: str) -> dict[str, float]:

@@ -35,7 +35,7 @@ from bench import oltp, stolen
 from bench.figures import at_least, at_most, report, within
 from bench.outside import Done, Point, Run, Seen, expected, fio, modelled, mounted
 from bench.pairs import in_turn, ratio
-from bench.series import asked
+from bench.series import count_from_environment
 from ironbench.catalogue.devices import device_models
 from ironbench.errors import InputError
 
@@ -96,7 +96,7 @@ def _runs(name: str) -> tuple[Run, ...]:
             continue
         filled_s = filling / expected(name, point, filling).iops if filling else RAMP_S
         ramp_s = math.ceil(min(LONGEST_RAMP_S, filled_s))
-        longest_s = asked("IRONBENCH_BENCH_SECONDS", LONGEST_S)
+        longest_s = count_from_environment("IRONBENCH_BENCH_SECONDS", LONGEST_S)
         seconds = math.ceil(min(longest_s, max(SHORTEST_S, COUNT / rate)))
         runs.append(Run(point, ramp_s, seconds, logged=rate * seconds < COUNT))
     return tuple(runs)
@@ -126,9 +126,9 @@ def _free() -> dict[bool, float]:
     through_fuse_s = {}
     for what, model, asked_for in (("free device", "free", True), ("ram, through /dev/fuse", "ram", False)):
         with mounted(model, "ext4") as file:
-            each, batched = ([seen.iops for seen in _seen(file, run)] for run in (one_by_one, in_batches))
+            each, batched = ([seen.iops for seen in _without_a_model(file, run)] for run in (one_by_one, in_batches))
         with mounted(model) as file:  # the file system that models are measured on
-            read_us, write_us = ([seen.mean_s * 1e6 for seen in _seen(file, run)] for run in (lone, written))
+            read_us, write_us = ([seen.mean_s * 1e6 for seen in _without_a_model(file, run)] for run in (lone, written))
         report(
             f"{what}, 4 KiB reads/s at depth 32", median(each), at_least(150_000) if asked_for else "", _spread(each, 0)
         )
@@ -141,7 +141,7 @@ def _free() -> dict[bool, float]:
     return through_fuse_s
 
 
-def _seen(file: Path, run: Run) -> list[Seen]:
+def _without_a_model(file: Path, run: Run) -> list[Seen]:
     measure = partial(stolen.while_doing, partial(fio, file, run))
     found = (stolen.undisturbed(f"without a model, {run.point.name}", measure) for _ in range(FREE_RUNS))
     measured = [one[0][0] for one in found if one]
@@ -157,10 +157,10 @@ def _against_model(name: str, runs: Sequence[Run], way_s: Mapping[bool, float]) 
         with mounted(name) as file:
             for run in runs:
                 if not run.point.writes:
-                    _told(name, run, way_s, partial(stolen.while_doing, partial(fio, file, run)))
+                    _report_point(name, run, way_s, partial(stolen.while_doing, partial(fio, file, run)))
         for run in runs:
             if run.point.writes:
-                _told(name, run, way_s, partial(_on_a_new_device, name, run))
+                _report_point(name, run, way_s, partial(_on_a_new_device, name, run))
     except InputError as error:
         sys.stderr.write(f"{name} is not for live use here: {error.cause}\n")
 
@@ -170,17 +170,17 @@ def _on_a_new_device(name: str, run: Run) -> Measured:
         return stolen.while_doing(partial(fio, file, run))
 
 
-def _told(name: str, run: Run, way_s: Mapping[bool, float], measure: Callable[[], Measured]) -> None:
+def _report_point(name: str, run: Run, way_s: Mapping[bool, float], measure: Callable[[], Measured]) -> None:
     what = f"{name}, {run.point.name}"
     found = stolen.undisturbed(what, measure)
     if found is None:
         report(f"{what}:", "not measured: this machine was not idle", "within 5 %, p99 10 % or 80 us")
     else:
         (seen, done), share = found
-        _held(name, run, seen, done, way_s[run.point.writes], share)
+        _report_errors(name, run, seen, done, way_s[run.point.writes], share)
 
 
-def _held(name: str, run: Run, seen: Seen, done: Done | None, way_s: float, share: float) -> None:
+def _report_errors(name: str, run: Run, seen: Seen, done: Done | None, way_s: float, share: float) -> None:
     wanted = modelled(name, run, done)
     if wanted.median_s < way_s:
         told = (
@@ -216,7 +216,7 @@ def _beside_tmpfs() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir="/dev/shm")))
         _, point = stack.enter_context(oltp.loop_device(folder))
         free, loop, tmpfs = in_turn(
-            asked("IRONBENCH_BENCH_PAIRS", PAIRS),
+            count_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS),
             lambda: oltp.driven("free", *oltp.TOTAL, "--no-observe").throughput,
             lambda: oltp.loaded_anew(point, "--no-observe").throughput,
             lambda: oltp.driven(str(folder / "data"), "--no-observe").throughput,

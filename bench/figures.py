@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -101,6 +102,12 @@ def report(what: str, value: float | Interval | str, target: Target | str = "", 
     figure = Figure(_NAMES[-1] if _NAMES else "", what, shown or _written(value), words, met)
     FIGURES.append(figure)
     print(f"{what:<66} {figure.value}   {words}{'  MISSED' if met is False else ''}".rstrip(), flush=True)
+
+
+def report_median(what: str, values: Sequence[float], target: Target | str = "", digits: int = 2) -> None:
+    """Prints and stores the median, with the number of values, their minimum and maximum."""
+    middle, low, high = (f"{value:.{digits}f}" for value in (statistics.median(values), min(values), max(values)))
+    report(what, statistics.median(values), target, f"{middle} (median of {len(values)}, {low} to {high})")
 
 
 def failed(what: str) -> None:

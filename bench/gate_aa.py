@@ -10,7 +10,7 @@ from collections import Counter
 
 from bench.figures import at_most, report
 from bench.noise_aa import LAB
-from bench.series import Declaration, asked, found
+from bench.series import Declaration, count_from_environment, series_findings
 from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion
 from ironbench.study.gate import GateVerdict, gated
@@ -26,9 +26,9 @@ BY_SLICES = (
 
 
 def main() -> None:
-    labs = asked("IRONBENCH_BENCH_PAIRS", 20)
+    labs = count_from_environment("IRONBENCH_BENCH_PAIRS", 20)
     series = Declaration("gate-aa-slices", BY_SLICES, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
-    kept = found(series, labs)
+    kept = series_findings(series, labs)
     for margin in (MARGIN, 2 * MARGIN):
         ended = Counter(gated(one, margin).verdict for one in kept)
         closed = labs - ended[GateVerdict.NOT_SLOWER]

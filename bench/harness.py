@@ -4,12 +4,11 @@ client."""
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 from collections.abc import Mapping
 
-from bench.figures import Target, at_least, at_most, report
+from bench.figures import at_least, at_most, report, report_median
 from bench.peers import SELECT_ONLY, ours, postgres
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
@@ -34,8 +33,8 @@ def main() -> None:
         ours({"kind": "null"}, script, {"scale": "1"}, Load(clients=8, threads=1, duration_s=2))[1] for _ in range(RUNS)
     ]
     per_core = [s["transactions"] / (s["client_cpu_s"]["user"] + s["client_cpu_s"]["system"]) / 1e6 for s in rates]
-    _told("null engine, full recording, M transactions per core-second", per_core, at_least(3))
-    _told("one record without clock reads, ns", _recording_costs(), at_most(25))
+    report_median("null engine, full recording, M transactions per core-second", per_core, at_least(3))
+    report_median("one record without clock reads, ns", _recording_costs(), at_most(25))
     null = {"kind": "null"}
     report("memory per client, 5000 on null, KB", _per_client(null, "SELECT 1;\n", 5000), at_most(64))
     with postgres(1000, "select-only", {"scale": "1"}) as session:
@@ -74,9 +73,3 @@ def _peak(target: Mapping[str, object], text: str, clients: int) -> int:
     if done.returncode:
         raise RuntimeError(done.stderr)
     return int(done.stdout)
-
-
-def _told(what: str, values: list[float], asked: Target) -> None:
-    middle = statistics.median(values)
-    spread = f"{middle:.2f} (median of {len(values)}, {min(values):.2f} to {max(values):.2f})"
-    report(what, middle, asked, spread)

@@ -28,8 +28,8 @@ from pathlib import Path
 
 from bench import captures
 from bench.figures import at_least, at_most, report
-from bench.peers import found
-from bench.series import HOME, Declaration, asked, measured
+from bench.peers import matched_group
+from bench.series import HOME, Declaration, count_from_environment, measured
 from ironbench.plan import requirements
 from ironbench.study.archive import Archives
 from ironbench.study.headroom import headroom
@@ -91,7 +91,7 @@ class Outcome:
 def main() -> None:
     if not (_GROUPS / "cpu.cfs_quota_us").exists():
         raise RuntimeError(f"no limits on CPU time by control groups, version 1, in {_GROUPS}")
-    runs, home = asked("IRONBENCH_BENCH_RUNS", RUNS), HOME / "headroom"
+    runs, home = count_from_environment("IRONBENCH_BENCH_RUNS", RUNS), HOME / "headroom"
     home.mkdir(parents=True, exist_ok=True)
     (HOME / "headroom.sql").write_text(SCRIPT)
     outcomes = []
@@ -104,10 +104,10 @@ def main() -> None:
                 kept.write_text(json.dumps(asdict(_lab(servers, number))))
             outcomes.append(Outcome(**json.loads(kept.read_text())))
             sys.stderr.write(f"  lab {number + 1} of {runs}: {outcomes[-1]}\n")
-    _told(outcomes)
+    _report_outcomes(outcomes)
 
 
-def _told(outcomes: list[Outcome]) -> None:
+def _report_outcomes(outcomes: list[Outcome]) -> None:
     runs = len(outcomes)
     peaks = [one.halved / one.whole for one in outcomes]
     true = math.exp(statistics.fmean(map(math.log, peaks)))
@@ -143,7 +143,7 @@ def _lab(servers: dict[str, RawServer], number: int) -> Outcome:
 def _peak(server: RawServer) -> float:
     words = ("-n", "-c", "8", "-T", str(PEAK_S), "-f", str((HOME / "headroom.sql").resolve()), "postgres")
     ended = captures.used([binary("pgbench"), *captures.at(server), *words], Path.cwd())
-    return float(found(r"tps = ([\d.]+)", ended.out))
+    return float(matched_group(r"tps = ([\d.]+)", ended.out))
 
 
 @contextmanager

@@ -30,15 +30,15 @@ from bench.job_kinds import (
     KINDS,
     PATIENCE_S,
     Kind,
-    begun,
     ended,
     environment,
     queued,
     serving,
+    started,
     until,
     words_of,
 )
-from bench.series import DATA, asked
+from bench.series import DATA, count_from_environment
 from ironbench.model.purpose import AUXILIARY
 from ironbench.records import Store
 from ironbench.records.labs import LabDirectory
@@ -93,7 +93,7 @@ class Killed:
                     queued(address, self.kind.serves.removesuffix(".toml"), (self.home / self.kind.serves).read_text())
                 self._strike(server, records, after_s, group)
         else:
-            with begun(self._words(), self.environment, self.log) as running:
+            with started(self._words(), self.environment, self.log) as running:
                 self._strike(running, records, after_s, group)
         self._left()
         self._records()
@@ -107,7 +107,7 @@ class Killed:
                 if not ended(Queue(self.results)):
                     self.faults.append("the queue does not end")
         elif self.kind.trials is not None or "mount" not in self.kind.begin:
-            with begun(self._words(), self.environment, self.log) as running:
+            with started(self._words(), self.environment, self.log) as running:
                 if not until(lambda: running.poll() is not None):
                     self.faults.append("the job does not end")
                 elif running.returncode not in (0, 3, 4):
@@ -229,7 +229,7 @@ def _command(pid: int) -> str:
 
 
 def main() -> None:
-    kills = asked("IRONBENCH_BENCH_KILLS", 3)
+    kills = count_from_environment("IRONBENCH_BENCH_KILLS", 3)
     wanted = [word for word in os.environ.get("IRONBENCH_BENCH_KINDS", "").split(",") if word]
     kinds = [kind for kind in KINDS if not wanted or kind.name in wanted]
     seen = recorded = 0

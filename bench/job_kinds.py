@@ -142,7 +142,7 @@ def words_of(words: tuple[str, ...], home: Path, results: Path) -> list[str]:
 
 
 @contextmanager
-def begun(words: list[str], environment: Mapping[str, str], log: Path) -> Iterator[Popen[Any]]:
+def started(words: list[str], environment: Mapping[str, str], log: Path) -> Iterator[Popen[Any]]:
     """Runs a command in a separate process group."""
     with log.open("ab") as out:
         running = Popen(words, stdout=out, stderr=out, stdin=DEVNULL, env=environment, start_new_session=True)

@@ -55,18 +55,18 @@ def killed(
         directory = LabDirectory(home / f"lab-{labs}")
         labs += 1
         while True:
-            before = _kept(directory)
+            before = _record_ids(directory)
             # Some kills occur during the start, most during the measurement.
             kill = (dice.random() < MEASURING, dice.uniform(0, longest_s))
             ended = _once(directory, file, environment, kill if done < kills else None)
             faults += _half_blocks(directory)
-            if not before <= _kept(directory):
+            if not before <= _record_ids(directory):
                 faults.append(f"{directory.path.name}: a record was lost")
             if ended is not None:
                 break
             done += 1
             begun += int(directory.begun())
-            say(f"kill {done} of {kills}: {len(_kept(directory))} trials kept in {directory.path.name}")
+            say(f"kill {done} of {kills}: {len(_record_ids(directory))} trials kept in {directory.path.name}")
         if ended not in (0, 3):
             faults.append(f"{directory.path.name}: ended with {ended}")
         faults += _wrong(directory)
@@ -105,7 +105,7 @@ def _once(
         running.wait()
 
 
-def _kept(directory: LabDirectory) -> set[str]:
+def _record_ids(directory: LabDirectory) -> set[str]:
     return {record.id for record in directory.records()}
 
 

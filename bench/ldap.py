@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.figures import at_least, at_most, report
 from bench.pairs import interleaved, ratio
-from bench.peers import Rate, found, ours
+from bench.peers import Rate, matched_group, ours
 from ironbench import workloads
 from ironbench.engines.slapd import dsn, home, installation, settings
 from ironbench.model.system import Choice, Load
@@ -76,10 +76,10 @@ def _ldclt(server: DirectoryServer) -> Rate:
     out = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    done = int(found(r"Global average rate:.*total: *(\d+)", out))
+    done = int(matched_group(r"Global average rate:.*total: *(\d+)", out))
     if process.returncode or "Global no error occurs" not in out:
         raise RuntimeError(f"ldclt failed: {out}")
-    per_second = float(found(r"Global average rate:[^(]*\(\s*([\d.]+)/sec\)", out))
+    per_second = float(matched_group(r"Global average rate:[^(]*\(\s*([\d.]+)/sec\)", out))
     return Rate(per_second, (used.ru_utime + used.ru_stime) / done, CLIENTS / per_second)
 
 

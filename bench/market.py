@@ -4,10 +4,9 @@ at half of that rate."""
 from __future__ import annotations
 
 import json
-import statistics
 from typing import Any
 
-from bench.figures import Target, at_least, at_most, report
+from bench.figures import at_least, at_most, report_median
 from ironbench import _core
 from ironbench.workloads.brokerage.transactions import ISOLATION
 
@@ -22,13 +21,13 @@ CARDS_PER_ORDER = 890 / 101
 
 def main() -> None:
     orders = [_orders_per_core_second(_driven({"kind": "closed", "think_time_s": 0.0})) for _ in range(RUNS)]
-    _told("orders per core-second, with all other transactions of the mix", orders, at_least(ASKED))
+    report_median("orders per core-second, with all other transactions of the mix", orders, at_least(ASKED))
     rate = {"kind": "open", "rate": ASKED / 2 * CARDS_PER_ORDER, "arrivals": "poisson"}
     results = [_driven(rate) for _ in range(RUNS)]
     lags = [result.histograms["market_lag"].quantile(0.99) * 1e3 for result in results]
-    _told("lag of the market at half of what is asked, p99, ms", lags, at_most(10))
+    report_median("lag of the market at half of what is asked, p99, ms", lags, at_most(10))
     placed = [_orders(json.loads(result.summary)) / DURATION_S for result in results]
-    _told("orders per second then", placed, at_least(0.98 * ASKED / 2))
+    report_median("orders per second then", placed, at_least(0.98 * ASKED / 2))
 
 
 def _driven(schedule: dict[str, Any]) -> _core.DriveResult:
@@ -59,9 +58,3 @@ def _orders_per_core_second(result: _core.DriveResult) -> float:
     summary = json.loads(result.summary)
     cpu = summary["client_cpu_s"]
     return float(_orders(summary) / (cpu["user"] + cpu["system"]))
-
-
-def _told(what: str, values: list[float], asked: Target) -> None:
-    middle = statistics.median(values)
-    spread = f"{middle:.2f} (median of {len(values)}, {min(values):.2f} to {max(values):.2f})"
-    report(what, middle, asked, spread)

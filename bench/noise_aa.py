@@ -11,7 +11,7 @@ import statistics
 from collections import Counter
 
 from bench.figures import at_most, report
-from bench.series import Declaration, asked, found
+from bench.series import Declaration, count_from_environment, series_findings
 from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion
 
@@ -42,17 +42,19 @@ quiet = "2s"
 
 
 def main() -> None:
-    told("igen-oltp", "noise-aa", LAB, asked("IRONBENCH_BENCH_PAIRS", 60))
+    report_series("igen-oltp", "noise-aa", LAB, count_from_environment("IRONBENCH_BENCH_PAIRS", 60))
 
 
-def told(what: str, name: str, lab: str, pairs: int, *, allowed: float = 0.1, detectable: float | None = None) -> None:
+def report_series(
+    what: str, name: str, lab: str, pairs: int, *, allowed: float = 0.1, detectable: float | None = None
+) -> None:
     """Reports A/A labs.
 
     Targets: at most the fraction `allowed` of the labs is called faster or slower, and in the median of the labs, 6
     blocks detect a difference of `detectable` (a fraction), if given.
     """
     series = Declaration(name, lab, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
-    kept = found(series, pairs)
+    kept = series_findings(series, pairs)
     ended = Counter(one.conclusion for one in kept)
     false = ended[Conclusion.FASTER] + ended[Conclusion.SLOWER]
     most = int(pairs * allowed)

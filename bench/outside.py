@@ -174,7 +174,9 @@ def modelled(model: str, run: Run, done: Done | None) -> Seen:
     load = {"write": point.writes, "length": point.length, "depth": point.depth, "seed": SEED}
     load |= {"warm_up": done.warm_up, "count": done.count}
     places = done.places.astype("<u8").tobytes()
-    same = _seen(_core.ask_device(model, for_core(models()), CAPACITY, json.dumps(load).encode(), places))
+    same = _seen_from_histogram(
+        _core.ask_device(model, for_core(models()), CAPACITY, json.dumps(load).encode(), places)
+    )
     return replace(same, p99_between_s=(same.p99_s, same.p99_s))
 
 
@@ -186,10 +188,10 @@ def expected(model: str, point: Point, count: int, warm_up: int = 0) -> Seen:
 def _probed(model: str, point: Point, more: Mapping[str, float]) -> Seen:
     kind = {"reads": 0 if point.writes else 1, "random": point.random, "length": point.length, "depth": point.depth}
     load: dict[str, float] = {**kind, "span": SPAN, "seed": SEED, **more}
-    return _seen(_core.probe_device(model, for_core(models()), CAPACITY, json.dumps(load).encode()))
+    return _seen_from_histogram(_core.probe_device(model, for_core(models()), CAPACITY, json.dumps(load).encode()))
 
 
-def _seen(told: tuple[float, float, _core.Histogram]) -> Seen:
+def _seen_from_histogram(told: tuple[float, float, _core.Histogram]) -> Seen:
     iops, _, latency = told
     # Ranks around the quantile (binomial proportion, normal approximation).
     around = 1.96 * math.sqrt(0.99 * 0.01 / latency.count)

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bench.figures import at_most, equal, report
 from bench.pairs import interleaved, ratio
-from bench.series import asked
+from bench.series import count_from_environment
 from ironbench import engines, workloads
 from ironbench.host import copies
 from ironbench.model.own_data import OwnData
@@ -42,7 +42,10 @@ SETTINGS = ("fsync=on", "shared_buffers=128MB", "max_wal_size=4GB")
 
 
 def main() -> None:
-    scale, restores = asked("IRONBENCH_BENCH_SCALE", SCALE), asked("IRONBENCH_BENCH_RESTORES", RESTORES)
+    scale, restores = (
+        count_from_environment("IRONBENCH_BENCH_SCALE", SCALE),
+        count_from_environment("IRONBENCH_BENCH_RESTORES", RESTORES),
+    )
     with _home() as home, RawServer(*SETTINGS) as server:
         at = ["-h", server.host, "-p", str(server.port), "-U", "postgres"]
         subprocess.run([binary("createdb"), *at, "shop"], check=True)
@@ -68,7 +71,7 @@ def _on_a_server_of_ours(home: Path, dump: Path, restores: int) -> None:
 
     ours, theirs = (_timed(work, source.folder) for work in (lambda: restore.restored(setup, source), plain))
     of_ours, of_cp = interleaved(PAIRS, ours, theirs)
-    _told("restore of a dump on a server of ours / a plain copy of its files", of_ours, of_cp, 1.1)
+    _report_ratio("restore of a dump on a server of ours / a plain copy of its files", of_ours, of_cp, 1.1)
     for _ in range(restores - 1):
         with _restored(setup, source) as session:
             session.query("delete from pgbench_accounts where aid % 50 = 0; update pgbench_tellers set tbalance = 1")
@@ -89,7 +92,7 @@ def _on_a_server_of_theirs(server: RawServer, at: list[str], dump: Path) -> None
 
     with closing(TrialDatabases()) as trials:
         of_ours, of_psql = interleaved(PAIRS, _timed(lambda: trials.restored(setup, source)), _timed(plain))
-    _told("restore of a dump on a running server / CREATE DATABASE TEMPLATE", of_ours, of_psql, 1.2)
+    _report_ratio("restore of a dump on a running server / CREATE DATABASE TEMPLATE", of_ours, of_psql, 1.2)
 
 
 def _setup(system: System, dump: Path) -> Setup:
@@ -113,7 +116,7 @@ def _timed(work: Callable[[], object], source: Path | None = None) -> Callable[[
     return timed
 
 
-def _told(what: str, of_ours: list[float], of_peer: list[float], most: float) -> None:
+def _report_ratio(what: str, of_ours: list[float], of_peer: list[float], most: float) -> None:
     found = ratio(of_ours, of_peer)
     report(what, found, at_most(most))
     report("  seconds", f"{', '.join(f'{s:.2f}' for s in of_ours)} against {', '.join(f'{s:.2f}' for s in of_peer)}")

@@ -97,13 +97,13 @@ def pgbench(target: dict[str, Any], asked: Load, *arguments: str, scale: int = 1
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise RuntimeError(f"pgbench failed: {err}")
-    done = int(found(r"number of transactions actually processed: (\d+)", out))
-    rate = float(found(r"tps = ([\d.]+)", out))
-    latency = float(found(r"latency average = ([\d.]+) ms", out)) / 1e3
+    done = int(matched_group(r"number of transactions actually processed: (\d+)", out))
+    rate = float(matched_group(r"tps = ([\d.]+)", out))
+    latency = float(matched_group(r"latency average = ([\d.]+) ms", out)) / 1e3
     return Rate(rate, (used.ru_utime + used.ru_stime) / done, latency)
 
 
-def found(pattern: str, text: str) -> str:
+def matched_group(pattern: str, text: str) -> str:
     match = re.search(pattern, text)
     if match is None:
         raise RuntimeError(f"pgbench printed no {pattern}: {json.dumps(text)}")

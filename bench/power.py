@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from bench.figures import at_least, equal, report
-from bench.series import DATA, HOME, Declaration, asked, finding, found
+from bench.series import DATA, HOME, Declaration, count_from_environment, finding, series_findings
 from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.stats.multiplicity import LEVEL
@@ -61,8 +61,8 @@ quiet = "2s"
 
 def main() -> None:
     _load()
-    runs = asked("IRONBENCH_BENCH_RUNS", 40)
-    spread_blocks = asked("IRONBENCH_BENCH_BLOCKS", SPREAD_BLOCKS)
+    runs = count_from_environment("IRONBENCH_BENCH_RUNS", 40)
+    spread_blocks = count_from_environment("IRONBENCH_BENCH_BLOCKS", SPREAD_BLOCKS)
     noise = finding(
         Declaration("power-noise", _text(1, spread_blocks), lambda lab, own: against_itself(lab, own, spread_blocks)), 0
     )
@@ -79,7 +79,7 @@ def main() -> None:
         burn = max(1, round(effect / per_burn))
     for name, slower, wanted in (("effect", effect, "called slower"), ("small", SMALL, "called faster")):
         burn = max(1, round(slower / per_burn))
-        kept = found(Declaration(f"power-{name}-{burn}", _text(burn, BLOCKS)), runs)
+        kept = series_findings(Declaration(f"power-{name}-{burn}", _text(burn, BLOCKS)), runs)
         _tell(kept, slower, wanted)
 
 

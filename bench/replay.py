@@ -25,11 +25,11 @@ def main() -> None:
     core = models.for_core(models.models())
     made = trace(IOS, seed=1)
     for device in DEVICES:
-        _told(made, device, core, MILLION)
-    _told(made, "raid5(5, ssd-sata-2011)", core, "")
+        _report_rates(made, device, core, MILLION)
+    _report_rates(made, "raid5(5, ssd-sata-2011)", core, "")
 
 
-def _told(made: Trace, device: str, core: bytes, asked: Target | str) -> None:
+def _report_rates(made: Trace, device: str, core: bytes, asked: Target | str) -> None:
     rates = []
     for _ in range(RUNS):
         # The replay runs in this thread, so its CPU time is the time that one core needs.

@@ -64,7 +64,7 @@ def finding(declaration: Declaration, number: int) -> Finding:
     return findings(records, directory.lab(), len(directory.declared()), others=())[0]
 
 
-def found(declaration: Declaration, count: int) -> list[Finding]:
+def series_findings(declaration: Declaration, count: int) -> list[Finding]:
     """Returns the findings of `count` labs; prints each and the remaining time on stderr."""
     kept: list[Finding] = []
     began_s = time.monotonic()
@@ -79,7 +79,7 @@ def found(declaration: Declaration, count: int) -> list[Finding]:
     return kept
 
 
-def asked(variable: str, default: int) -> int:
+def count_from_environment(variable: str, default: int) -> int:
     """Returns the number of labs, which an environment variable may reduce to try a series."""
     return int(os.environ.get(variable, str(default)))
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench.figures import at_most, report, within
 from bench.pairs import Ratio
-from bench.series import asked
+from bench.series import count_from_environment
 from bench.serve import TOKEN, Served, serving
 from ironbench.host import processes
 from ironbench.records.labs import LabDirectory
@@ -96,7 +96,9 @@ def main() -> None:
             whole = _watched(made, server, "whole", 6, lambda cell: bool(cell))
             cores = whole.cpu_s / whole.wall_s
             report(f"cores that the server takes with {OPEN_PAGES} pages open, whole lab", cores, at_most(MOST_CORES))
-            parts = _watched(made, server, "parts", asked("IRONBENCH_BENCH_PAIRS", 20), lambda cell: cell == WATCHED)
+            parts = _watched(
+                made, server, "parts", count_from_environment("IRONBENCH_BENCH_PAIRS", 20), lambda cell: cell == WATCHED
+            )
             report("  the same, if pages are opened again for each trial", parts.cpu_s / parts.wall_s)
         directory = LabDirectory(made / "results" / "labs" / "parts")
         (found,) = [one for one in study_of(directory).findings if one.metric == "throughput"]

@@ -12,7 +12,7 @@ from collections import Counter
 
 from bench import power
 from bench.figures import at_least, equal, report
-from bench.series import HOME, Declaration, asked, finding, found
+from bench.series import HOME, Declaration, count_from_environment, finding, series_findings
 from ironbench.model.finding import Conclusion
 
 BLOCKS, SLOWER = 10, 0.10
@@ -36,8 +36,8 @@ def main() -> None:
     # steps.
     twice = finding(_declaration("slowdown-twice", round(2 * SLOWER * BASE)), 0)
     burn = round(SLOWER / (1 / twice.ratio - 1) * 2 * SLOWER * BASE)
-    runs = asked("IRONBENCH_BENCH_RUNS", 40)
-    kept = found(_declaration(f"slowdown-{burn}", burn), runs)
+    runs = count_from_environment("IRONBENCH_BENCH_RUNS", 40)
+    kept = series_findings(_declaration(f"slowdown-{burn}", burn), runs)
     ended = Counter(one.conclusion for one in kept)
     ratio = math.exp(sum(math.log(one.ratio) for one in kept) / len(kept))
     what = f"{SLOWER:.0%} more time per transaction (really {1 / ratio - 1:.1%}), {runs} labs: called slower"

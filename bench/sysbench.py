@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.figures import above, at_least, at_most, report
 from bench.pairs import interleaved, ratio
-from bench.peers import Rate, found, ours
+from bench.peers import Rate, matched_group, ours
 from ironbench import _core
 from ironbench.model.system import Load
 from ironbench.workloads import ScriptSource
@@ -99,9 +99,9 @@ def _peer(server: RawMysql, name: str, clients: int) -> Rate:
     """Runs sysbench. The CPU time includes the start of the process, which takes 0.02 s of about 3 s."""
     run = [f"--threads={clients}", f"--time={SECONDS}", f"--table-size={ROWS}", "--rand-type=uniform", "run"]
     out, cpu_s = measured_process([*_sysbench(server, name), *run])
-    done = int(found(r"transactions: +(\d+)", out))
-    latency = float(found(r"avg: +([\d.]+)", out)) / 1e3
-    return Rate(done / float(found(r"total time: +([\d.]+)s", out)), cpu_s / done, latency)
+    done = int(matched_group(r"transactions: +(\d+)", out))
+    latency = float(matched_group(r"avg: +([\d.]+)", out)) / 1e3
+    return Rate(done / float(matched_group(r"total time: +([\d.]+)s", out)), cpu_s / done, latency)
 
 
 def measured_process(command: Sequence[str]) -> tuple[str, float]:

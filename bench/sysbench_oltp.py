@@ -19,7 +19,7 @@ import msgspec
 
 from bench.figures import at_least, at_most, report
 from bench.pairs import interleaved, ratio
-from bench.peers import Rate, found
+from bench.peers import Rate, matched_group
 from bench.sysbench import measured_process
 from ironbench import _core, engines
 from ironbench.model.system import Choice, Load
@@ -106,9 +106,11 @@ def _theirs(peer: Peer, test: str, command: str) -> Rate:
     )
     if command == "prepare":
         return Rate(0.0, 0.0, 0.0)
-    done = int(found(r"transactions: +(\d+)", out))
+    done = int(matched_group(r"transactions: +(\d+)", out))
     return Rate(
-        done / float(found(r"total time: +([\d.]+)s", out)), cpu_s / done, float(found(r"avg: +([\d.]+)", out)) / 1e3
+        done / float(matched_group(r"total time: +([\d.]+)s", out)),
+        cpu_s / done,
+        float(matched_group(r"avg: +([\d.]+)", out)) / 1e3,
     )
 
 

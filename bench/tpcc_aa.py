@@ -7,8 +7,8 @@ blocks each, which takes about an hour. `IRONBENCH_BENCH_PAIRS=2` runs only two 
 
 from __future__ import annotations
 
-from bench.noise_aa import told
-from bench.series import asked
+from bench.noise_aa import report_series
+from bench.series import count_from_environment
 
 LAB = """
 question = "Does an order-entry system differ from itself?"
@@ -38,4 +38,11 @@ rates = "none"
 
 
 def main() -> None:
-    told("tpcc by slices", "tpcc-aa", LAB, asked("IRONBENCH_BENCH_PAIRS", 20), allowed=1 / 20, detectable=0.08)
+    report_series(
+        "tpcc by slices",
+        "tpcc-aa",
+        LAB,
+        count_from_environment("IRONBENCH_BENCH_PAIRS", 20),
+        allowed=1 / 20,
+        detectable=0.08,
+    )

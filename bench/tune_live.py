@@ -85,10 +85,10 @@ def _tuned(folder: Path, name: str, budget: str) -> dict[str, Conclusion]:
     ended = subprocess.run(command, cwd=folder, check=False).returncode
     if ended not in (0, SUSPECT):  # SUSPECT: flagged on a busy machine; its trials count
         raise RuntimeError(f"exit code {ended}")
-    return told(folder / name)
+    return claimed_conclusions(folder / name)
 
 
-def told(results: Path) -> dict[str, Conclusion]:
+def claimed_conclusions(results: Path) -> dict[str, Conclusion]:
     directory = LabDirectory(results)
     study = lab_study(directory.lab(), directory.records(), EMPTY, stage=len(directory.declared()))
     return claimed(study)
