@@ -14,7 +14,7 @@ import msgspec
 
 from bench.figures import at_most, report_median
 from bench.peers import postgres
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from ironbench import _core, workloads
 from ironbench.engines.postgres.session import PostgresSession
 from ironbench.host import processes
@@ -33,7 +33,7 @@ SETTLE_S = 0.5
 
 
 def main() -> None:
-    runs = count_from_environment("IRONBENCH_BENCH_PAIRS", RUNS)
+    runs = number_from_environment("IRONBENCH_BENCH_PAIRS", RUNS)
     with postgres(2 * max(CLIENTS) + 1, "brokerage", OPTIONS) as session:
         limit = at_most(MOST_OF_CPU, f"≤ {MOST_OF_CPU:g}")
         for logic, wanted in (("server", limit), ("client", "")):

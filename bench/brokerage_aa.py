@@ -7,7 +7,7 @@ Runs 20 labs of 6 blocks each, which takes about 75 minutes. `IRONBENCH_BENCH_PA
 from __future__ import annotations
 
 from bench.noise_aa import report_series
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 
 LAB = """
 question = "Does a brokerage differ from itself?"
@@ -40,5 +40,5 @@ quiet = "2s"
 
 
 def main() -> None:
-    pairs = count_from_environment("IRONBENCH_BENCH_PAIRS", 20)
+    pairs = number_from_environment("IRONBENCH_BENCH_PAIRS", 20)
     report_series("brokerage", "brokerage-aa", LAB, pairs)

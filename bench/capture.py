@@ -25,7 +25,7 @@ from bench import captures
 from bench.figures import at_least, at_most, equal, report, within
 from bench.pairs import interleaved, ratio
 from bench.peers import matched_group
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from ironbench import workloads
 from ironbench.model.system import Choice
 from tests.live.raw_server import RawServer, binary
@@ -72,7 +72,7 @@ class Work:
 
 
 def main() -> None:
-    transactions = count_from_environment("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
+    transactions = number_from_environment("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
     chosen = os.environ.get("IRONBENCH_BENCH_WORK", "")
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as path:
         folder = Path(path)

@@ -24,7 +24,7 @@ from bench.captures import Used
 from bench.figures import at_least, at_most, report
 from bench.pairs import in_turn, ratio
 from bench.peers import matched_group
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from tests.live.raw_server import RawServer, binary
 
 TRANSACTIONS = 4000
@@ -51,7 +51,7 @@ class Replayed:
 def main() -> None:
     if captures.PGREPLAY is None or not captures.PROGRAMS.exists():
         raise RuntimeError("needs the Debian packages pgreplay and postgresql-15")
-    transactions = count_from_environment("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
+    transactions = number_from_environment("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as path:
         folder = Path(path)
         settings = (*captures.SETTINGS, *captures.LOG_FOR_BOTH, f"log_directory={folder / 'log'}")
@@ -63,7 +63,7 @@ def main() -> None:
             log = folder / "log" / "work.csv"
             captures.recorded(folder / "short", server, log, *_words(transactions))
             short = _compare(
-                folder / "short", server, transactions, count_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS)
+                folder / "short", server, transactions, number_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS)
             )
             captures.recorded(folder / "long", server, log, *_words(LONGER * transactions))
             _lengths(folder / "long", server, short)

@@ -21,7 +21,7 @@ from pathlib import Path
 from bench import captures
 from bench.captures import Used
 from bench.figures import at_least, at_most, report
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from tests.live.raw_server import RawServer, binary
 
 SECONDS = 40
@@ -35,7 +35,7 @@ LOG = ("logging_collector=on", "log_destination=csvlog", "log_min_duration_state
 
 
 def main() -> None:
-    seconds = count_from_environment("IRONBENCH_BENCH_SECONDS", SECONDS)
+    seconds = number_from_environment("IRONBENCH_BENCH_SECONDS", SECONDS)
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as path:
         folder = Path(path)
         _record(folder, seconds)

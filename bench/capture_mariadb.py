@@ -23,7 +23,7 @@ from typing import Any
 
 from bench.figures import at_least, equal, report, within
 from bench.pairs import interleaved, ratio
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from tests.live.raw_mysql import RawMysql
 from tests.live.raw_server import free_port
 
@@ -91,7 +91,7 @@ delete from line where purchase = :id and number = 2;
 
 
 def main() -> None:
-    transactions = count_from_environment("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
+    transactions = number_from_environment("IRONBENCH_BENCH_TRANSACTIONS", TRANSACTIONS)
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
         for work in (TPCB, PURCHASES):
             _compare(Path(folder) / work.name, work, transactions)

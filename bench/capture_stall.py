@@ -27,7 +27,7 @@ from pathlib import Path
 from bench import captures
 from bench.figures import report, within
 from bench.peers import matched_group
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from tests.live.raw_server import RawServer, binary
 
 SECONDS = 20
@@ -45,7 +45,7 @@ _CONNECTED_S = 60.0
 def main() -> None:
     if captures.PGREPLAY is None or not captures.PROGRAMS.exists():
         raise RuntimeError("needs the Debian packages pgreplay and postgresql-15")
-    seconds = count_from_environment("IRONBENCH_BENCH_SECONDS", SECONDS)
+    seconds = number_from_environment("IRONBENCH_BENCH_SECONDS", SECONDS)
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as path:
         folder = Path(path)
         (folder / "work.sql").write_text(SCRIPT)

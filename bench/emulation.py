@@ -35,7 +35,7 @@ from bench import oltp, stolen
 from bench.figures import at_least, at_most, report, within
 from bench.outside import Done, Point, Run, Seen, expected, fio, modelled, mounted
 from bench.pairs import in_turn, ratio
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from ironbench.catalogue.devices import device_models
 from ironbench.errors import InputError
 
@@ -96,7 +96,7 @@ def _runs(name: str) -> tuple[Run, ...]:
             continue
         filled_s = filling / expected(name, point, filling).iops if filling else RAMP_S
         ramp_s = math.ceil(min(LONGEST_RAMP_S, filled_s))
-        longest_s = count_from_environment("IRONBENCH_BENCH_SECONDS", LONGEST_S)
+        longest_s = number_from_environment("IRONBENCH_BENCH_SECONDS", LONGEST_S)
         seconds = math.ceil(min(longest_s, max(SHORTEST_S, COUNT / rate)))
         runs.append(Run(point, ramp_s, seconds, logged=rate * seconds < COUNT))
     return tuple(runs)
@@ -216,7 +216,7 @@ def _beside_tmpfs() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir="/dev/shm")))
         _, point = stack.enter_context(oltp.loop_device(folder))
         free, loop, tmpfs = in_turn(
-            count_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS),
+            number_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS),
             lambda: oltp.driven("free", *oltp.TOTAL, "--no-observe").throughput,
             lambda: oltp.loaded_anew(point, "--no-observe").throughput,
             lambda: oltp.driven(str(folder / "data"), "--no-observe").throughput,

@@ -10,7 +10,7 @@ from collections import Counter
 
 from bench.figures import at_most, report
 from bench.noise_aa import LAB
-from bench.series import Declaration, count_from_environment, series_findings
+from bench.series import Declaration, number_from_environment, series_findings
 from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion
 from ironbench.study.gate import GateVerdict, gated
@@ -26,7 +26,7 @@ BY_SLICES = (
 
 
 def main() -> None:
-    labs = count_from_environment("IRONBENCH_BENCH_PAIRS", 20)
+    labs = number_from_environment("IRONBENCH_BENCH_PAIRS", 20)
     series = Declaration("gate-aa-slices", BY_SLICES, lambda lab, secrets: against_itself(lab, secrets, BLOCKS))
     kept = series_findings(series, labs)
     for margin in (MARGIN, 2 * MARGIN):

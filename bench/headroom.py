@@ -29,7 +29,7 @@ from pathlib import Path
 from bench import captures
 from bench.figures import at_least, at_most, report
 from bench.peers import matched_group
-from bench.series import HOME, Declaration, count_from_environment, measured
+from bench.series import HOME, Declaration, measured, number_from_environment
 from ironbench.plan import requirements
 from ironbench.study.archive import Archives
 from ironbench.study.headroom import headroom
@@ -91,7 +91,7 @@ class Outcome:
 def main() -> None:
     if not (_GROUPS / "cpu.cfs_quota_us").exists():
         raise RuntimeError(f"no limits on CPU time by control groups, version 1, in {_GROUPS}")
-    runs, home = count_from_environment("IRONBENCH_BENCH_RUNS", RUNS), HOME / "headroom"
+    runs, home = number_from_environment("IRONBENCH_BENCH_RUNS", RUNS), HOME / "headroom"
     home.mkdir(parents=True, exist_ok=True)
     (HOME / "headroom.sql").write_text(SCRIPT)
     outcomes = []

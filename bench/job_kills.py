@@ -38,7 +38,7 @@ from bench.job_kinds import (
     until,
     words_of,
 )
-from bench.series import DATA, count_from_environment
+from bench.series import DATA, number_from_environment
 from ironbench.model.purpose import AUXILIARY
 from ironbench.records import Store
 from ironbench.records.labs import LabDirectory
@@ -229,7 +229,7 @@ def _command(pid: int) -> str:
 
 
 def main() -> None:
-    kills = count_from_environment("IRONBENCH_BENCH_KILLS", 3)
+    kills = number_from_environment("IRONBENCH_BENCH_KILLS", 3)
     wanted = [word for word in os.environ.get("IRONBENCH_BENCH_KINDS", "").split(",") if word]
     kinds = [kind for kind in KINDS if not wanted or kind.name in wanted]
     seen = recorded = 0

@@ -11,7 +11,7 @@ import statistics
 from collections import Counter
 
 from bench.figures import at_most, report
-from bench.series import Declaration, count_from_environment, series_findings
+from bench.series import Declaration, number_from_environment, series_findings
 from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion
 
@@ -42,7 +42,7 @@ quiet = "2s"
 
 
 def main() -> None:
-    report_series("igen-oltp", "noise-aa", LAB, count_from_environment("IRONBENCH_BENCH_PAIRS", 60))
+    report_series("igen-oltp", "noise-aa", LAB, number_from_environment("IRONBENCH_BENCH_PAIRS", 60))
 
 
 def report_series(

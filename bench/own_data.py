@@ -20,7 +20,7 @@ from pathlib import Path
 
 from bench.figures import at_most, equal, report
 from bench.pairs import interleaved, ratio
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from ironbench import engines, workloads
 from ironbench.host import copies
 from ironbench.model.own_data import OwnData
@@ -43,8 +43,8 @@ SETTINGS = ("fsync=on", "shared_buffers=128MB", "max_wal_size=4GB")
 
 def main() -> None:
     scale, restores = (
-        count_from_environment("IRONBENCH_BENCH_SCALE", SCALE),
-        count_from_environment("IRONBENCH_BENCH_RESTORES", RESTORES),
+        number_from_environment("IRONBENCH_BENCH_SCALE", SCALE),
+        number_from_environment("IRONBENCH_BENCH_RESTORES", RESTORES),
     )
     with _home() as home, RawServer(*SETTINGS) as server:
         at = ["-h", server.host, "-p", str(server.port), "-U", "postgres"]

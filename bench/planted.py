@@ -17,13 +17,13 @@ import sys
 from dataclasses import dataclass
 
 from bench.figures import at_least, at_most, report
-from bench.series import HOME, Declaration, count_from_environment, measured
+from bench.series import HOME, Declaration, measured, number_from_environment
 from ironbench.engines.postgres.installation import find
 from ironbench.study.labstudy import lab_study
 from ironbench.study.profiled import CallNode, FrameChange, ProfileComparison
 
 BLOCKS = 6
-SECONDS = count_from_environment("IRONBENCH_BENCH_SECONDS", 14)
+SECONDS = number_from_environment("IRONBENCH_BENCH_SECONDS", 14)
 LIBRARY = r"""
 #include "postgres.h"
 #include "fmgr.h"
@@ -144,7 +144,7 @@ NOTHING = Cause("nothing", "", "", 0, BURN.script, 0)
 
 def main() -> None:
     chosen = os.environ.get("IRONBENCH_BENCH_PLANTED", "")
-    runs = count_from_environment("IRONBENCH_BENCH_RUNS", 20)
+    runs = number_from_environment("IRONBENCH_BENCH_RUNS", 20)
     build()
     for cause in (BURN, WAIT, NOTHING):
         if chosen and cause.name != chosen:

@@ -15,13 +15,13 @@ import time
 from bench import planted
 from bench.figures import at_most, report
 from bench.peers import listening_postgres, ours
-from bench.series import HOME, count_from_environment
+from bench.series import HOME, number_from_environment
 from ironbench import _core
 from ironbench.model.system import Load
 from ironbench.trial.drive.profile import window
 from ironbench.workloads import ScriptSource
 
-RUNS = count_from_environment("IRONBENCH_BENCH_RUNS", 8)
+RUNS = number_from_environment("IRONBENCH_BENCH_RUNS", 8)
 SECONDS = 4
 WAIT_US = 200
 KINDS = {

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from bench.figures import at_least, equal, report
-from bench.series import DATA, HOME, Declaration, count_from_environment, finding, series_findings
+from bench.series import DATA, HOME, Declaration, finding, number_from_environment, series_findings
 from ironbench.lab.noise import against_itself
 from ironbench.model.finding import Conclusion, Finding
 from ironbench.stats.multiplicity import LEVEL
@@ -61,8 +61,8 @@ quiet = "2s"
 
 def main() -> None:
     _load()
-    runs = count_from_environment("IRONBENCH_BENCH_RUNS", 40)
-    spread_blocks = count_from_environment("IRONBENCH_BENCH_BLOCKS", SPREAD_BLOCKS)
+    runs = number_from_environment("IRONBENCH_BENCH_RUNS", 40)
+    spread_blocks = number_from_environment("IRONBENCH_BENCH_BLOCKS", SPREAD_BLOCKS)
     noise = finding(
         Declaration("power-noise", _text(1, spread_blocks), lambda lab, own: against_itself(lab, own, spread_blocks)), 0
     )

@@ -28,7 +28,7 @@ import duckdb
 
 from bench.figures import at_least, at_most, equal, report
 from bench.pairs import T975, in_turn, ratio
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from tests.live.raw_server import RawServer, binary, free_port
 
 PAIRS = 10
@@ -48,7 +48,7 @@ class Way:
 
 
 def main() -> None:
-    pairs = count_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS)
+    pairs = number_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS)
     with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as path, RawServer(*SETTINGS) as server:
         folder = Path(path)
         (folder / "one.sql").write_text("select 1;\n")

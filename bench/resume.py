@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.figures import equal, report
 from bench.kills import SOURCE, killed
-from bench.series import DATA, count_from_environment
+from bench.series import DATA, number_from_environment
 
 LONGEST_S = 4.0
 LAB = """
@@ -37,7 +37,7 @@ def _say(line: str) -> None:
 
 
 def main() -> None:
-    kills = count_from_environment("IRONBENCH_BENCH_KILLS", 50)
+    kills = number_from_environment("IRONBENCH_BENCH_KILLS", 50)
     with tempfile.TemporaryDirectory(prefix="ironbench-kills-", dir=DATA) as folder:
         home = Path(folder)
         (home / "runtime").mkdir(mode=0o700)

@@ -79,7 +79,7 @@ def series_findings(declaration: Declaration, count: int) -> list[Finding]:
     return kept
 
 
-def count_from_environment(variable: str, default: int) -> int:
+def number_from_environment(variable: str, default: int) -> int:
     """Returns the number of labs, which an environment variable may reduce to try a series."""
     return int(os.environ.get(variable, str(default)))
 

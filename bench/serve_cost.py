@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bench.figures import at_most, report, within
 from bench.pairs import Ratio
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from bench.serve import TOKEN, Served, serving
 from ironbench.host import processes
 from ironbench.records.labs import LabDirectory
@@ -97,7 +97,11 @@ def main() -> None:
             cores = whole.cpu_s / whole.wall_s
             report(f"cores that the server takes with {OPEN_PAGES} pages open, whole lab", cores, at_most(MOST_CORES))
             parts = _watched(
-                made, server, "parts", count_from_environment("IRONBENCH_BENCH_PAIRS", 20), lambda cell: cell == WATCHED
+                made,
+                server,
+                "parts",
+                number_from_environment("IRONBENCH_BENCH_PAIRS", 20),
+                lambda cell: cell == WATCHED,
             )
             report("  the same, if pages are opened again for each trial", parts.cpu_s / parts.wall_s)
         directory = LabDirectory(made / "results" / "labs" / "parts")

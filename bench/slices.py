@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from scipy import special
 
 from bench.figures import Between, at_most, report
-from bench.series import HOME, Declaration, count_from_environment, finding
+from bench.series import HOME, Declaration, finding, number_from_environment
 from ironbench.lab.noise import against_itself
 from ironbench.model.record import Record
 from ironbench.records.labs import LabDirectory
@@ -128,7 +128,7 @@ def measured(pairs: int) -> dict[tuple[str, str], list[Block]]:
 
 
 def main() -> None:
-    pairs = count_from_environment("IRONBENCH_BENCH_PAIRS", 40)
+    pairs = number_from_environment("IRONBENCH_BENCH_PAIRS", 40)
     kept = measured(pairs)
     used = [one.metrics for blocks in kept.values() for block in blocks for one in block.records]
     for name in works():

@@ -12,7 +12,7 @@ from collections import Counter
 
 from bench import power
 from bench.figures import at_least, equal, report
-from bench.series import HOME, Declaration, count_from_environment, finding, series_findings
+from bench.series import HOME, Declaration, finding, number_from_environment, series_findings
 from ironbench.model.finding import Conclusion
 
 BLOCKS, SLOWER = 10, 0.10
@@ -36,7 +36,7 @@ def main() -> None:
     # steps.
     twice = finding(_declaration("slowdown-twice", round(2 * SLOWER * BASE)), 0)
     burn = round(SLOWER / (1 / twice.ratio - 1) * 2 * SLOWER * BASE)
-    runs = count_from_environment("IRONBENCH_BENCH_RUNS", 40)
+    runs = number_from_environment("IRONBENCH_BENCH_RUNS", 40)
     kept = series_findings(_declaration(f"slowdown-{burn}", burn), runs)
     ended = Counter(one.conclusion for one in kept)
     ratio = math.exp(sum(math.log(one.ratio) for one in kept) / len(kept))

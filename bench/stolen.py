@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 
 QUIET = 0.03
 """A measurement starts as soon as others use at most this share of the CPU time."""
@@ -61,7 +61,7 @@ def _wait_for_quiet() -> None:
 
 
 def _patience_min() -> int:
-    return count_from_environment("IRONBENCH_BENCH_PATIENCE", PATIENCE_MIN)
+    return number_from_environment("IRONBENCH_BENCH_PATIENCE", PATIENCE_MIN)
 
 
 def _while_busy() -> float:

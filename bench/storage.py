@@ -22,7 +22,7 @@ from typing import Any
 
 from bench.figures import at_least, at_most, report
 from bench.pairs import Ratio, interleaved, ratio
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 from ironbench import _core
 from ironbench.catalogue.storage_tests import RND4K_Q1, RND4K_Q32, SEQ1M_Q1, SEQ1M_Q8, Test
 from ironbench.workloads.storage import passes
@@ -80,7 +80,7 @@ def _terms() -> PassSettings:
 def _compared(name: str, test: Test, path: Path, measured: TestFile) -> None:
     a: list[Run] = []
     b: list[Run] = []
-    most = count_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS)
+    most = number_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS)
     while len(a) < most:
         more = interleaved(min(BATCH, most - len(a)), lambda: _ours(test, measured), lambda: _fio(test, path))
         a, b = a + more[0], b + more[1]

@@ -22,7 +22,7 @@ from bench import oltp
 from bench.figures import report, within
 from bench.oltp import Seen
 from bench.pairs import interleaved, ratio
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 
 IOPS = 1000
 MODEL = f"aws-gp3(iops={IOPS})"
@@ -38,7 +38,7 @@ SHARE = 0.10
 def main() -> None:
     if not (BLKIO / "blkio.throttle.read_iops_device").exists():
         raise RuntimeError(f"no block throttling of control groups, version 1, in {BLKIO}")
-    pairs = count_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS)
+    pairs = number_from_environment("IRONBENCH_BENCH_PAIRS", PAIRS)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ironbench-bench-", dir=MEMORY)))
         block, point = stack.enter_context(oltp.loop_device(folder))

@@ -8,7 +8,7 @@ blocks each, which takes about an hour. `IRONBENCH_BENCH_PAIRS=2` runs only two 
 from __future__ import annotations
 
 from bench.noise_aa import report_series
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 
 LAB = """
 question = "Does an order-entry system differ from itself?"
@@ -42,7 +42,7 @@ def main() -> None:
         "tpcc by slices",
         "tpcc-aa",
         LAB,
-        count_from_environment("IRONBENCH_BENCH_PAIRS", 20),
+        number_from_environment("IRONBENCH_BENCH_PAIRS", 20),
         allowed=1 / 20,
         detectable=0.08,
     )

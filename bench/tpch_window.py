@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.figures import at_most, report
-from bench.series import count_from_environment
+from bench.series import number_from_environment
 
 LARGEST_MB = 120
 EVERY_S = 0.1
@@ -26,7 +26,7 @@ ENGINE = re.compile(r"^\S*postgres\b|engines\.duckdb\.child")
 
 
 def main() -> None:
-    scale = str(count_from_environment("IRONBENCH_BENCH_SCALE", 1))
+    scale = str(number_from_environment("IRONBENCH_BENCH_SCALE", 1))
     for engine in ("postgres", "duckdb"):
         with tempfile.TemporaryDirectory(prefix="ironbench-bench-") as folder:
             largest, seen = _largest(engine, scale, Path(folder))

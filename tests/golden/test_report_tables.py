@@ -14,7 +14,7 @@ from factories import Shelf
 from test_report_goldens import with_doubts
 
 from ironbench.report import formats
-from ironbench.report.cell import TableCell, shown, typed
+from ironbench.report.cell import TableCell, cell_text, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.document import report
 from ironbench.report.formats import json as as_json
@@ -60,7 +60,7 @@ def test_csv_has_every_cell_with_its_unrounded_numbers(name: str, monkeypatch: p
             for _, table in tables(study)
             for _, *cells in table.rows
             for column, cell in zip(table.head[1:], cells, strict=True)
-            if isinstance(cell, TableCell) and shown(cell)
+            if isinstance(cell, TableCell) and cell_text(cell)
             for fields in [typed(cell)]
         )
         assert sum(kept.values()) > 0

@@ -120,7 +120,7 @@ class Bank:
         return [(int(trade or 0), int(quantity or 0)) for trade, quantity in found]
 
     def broken(self) -> list[str]:
-        return [check.name for check in checks.kept(self.session) if not check.passed]
+        return [check.name for check in checks.all_rules(self.session) if not check.passed]
 
 
 @contextmanager

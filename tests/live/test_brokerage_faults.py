@@ -171,7 +171,7 @@ def test_a_server_killed_in_a_trial_voids_it_and_leaves_no_half_trade(user: User
     assert record["status"] == "voided" and "SIGKILL" in record["cause"]
     assert eventually(lambda: not servers(data, engine)) and user.nothing_runs()
     with running(engine, place) as session:
-        assert [check.name for check in checks.kept(session) if not check.passed] == []
+        assert [check.name for check in checks.all_rules(session) if not check.passed] == []
 
 
 @pytest.mark.parametrize("engine", (*SERVERS, "sqlite"))
@@ -194,7 +194,7 @@ def test_what_was_under_way_when_ironbench_was_killed_is_cancelled_by_the_next_t
     with running(engine, place) as session:
         cancelled = "select count(*) from trade where t_st_id = 'CNCL'"
         assert int(session.query(cancelled)[0][0] or 0) > 0
-        assert [check.name for check in checks.kept(session) if not check.passed] == []
+        assert [check.name for check in checks.all_rules(session) if not check.passed] == []
 
 
 @pytest.mark.parametrize("engine", SERVERS)

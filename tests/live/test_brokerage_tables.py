@@ -69,7 +69,7 @@ def load(session: Session, printer: Printer | None = None, **options: str) -> Lo
 
 
 def broken(session: Session) -> list[str]:
-    return [check.name for check in checks.kept(session) if not check.passed]
+    return [check.name for check in checks.all_rules(session) if not check.passed]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -261,7 +261,7 @@ def test_throughput_of_a_replay_follows_from_the_log_and_is_no_result() -> None:
     (study,) = studies(fast, Shelf(fast))
     ((_, said),) = headline(study)
     assert said.startswith("runs ") and "at 219 times the recorded pace" in said
-    assert leaderboard.own(slow, Shelf(slow), "score", Sheet({}), "") == []
+    assert leaderboard.rankings_of_records(slow, Shelf(slow), "score", Sheet({}), "") == []
 
 
 def test_a_lab_of_a_replay_is_not_judged_by_its_throughput() -> None:

@@ -11,7 +11,7 @@ from ironbench import workloads
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import document, formats
-from ironbench.report.cell import centre, shown
+from ironbench.report.cell import cell_text, centre
 from ironbench.report.derived import sentences
 from ironbench.report.headline import headline
 from ironbench.report.sections import brokerage
@@ -72,7 +72,7 @@ def test_the_answer_begins_with_the_score_and_all_transactions_stand_behind_it()
 def test_card_and_contents_show_the_score_and_not_all_transactions() -> None:
     of = study(trial())
     (card,) = document.cards(of)
-    assert (shown(card.figure), card.unit) == ("100", "Trade-Results per second")
+    assert (cell_text(card.figure), card.unit) == ("100", "Trade-Results per second")
     assert ("all transactions", centre(of.parts[0].curve.peak.throughput, "1/s")) in card.facts
     other = studies([record()], Shelf([record()]), {})[0]
     contents = document.contents([of, other])

@@ -719,7 +719,7 @@ def test_a_replay_of_nearly_all_statements_is_not_called_whole(tmp_path: Path) -
 
 
 def test_show_knows_a_capture_by_its_contents(shop: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert show.shown(shop, "nowhere", True, False) == 0
+    assert show.show_named(shop, "nowhere", True, False) == 0
     assert '"statements"' in capsys.readouterr().out
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Content, Missing, TableCell, shown, typed
+from ironbench.report.cell import ABSENT, EMPTY, UNKNOWN, Content, Missing, TableCell, cell_text, typed
 from ironbench.report.charts.base import Table, data, each_line, each_row, each_value
 from ironbench.words import THIN
 
@@ -52,7 +52,7 @@ TABLE = Table(
     ],
 )
 def test_a_cell_is_written_with_its_unit_range_and_words(cell: Content, text: str) -> None:
-    assert shown(cell).replace(THIN, " ") == text
+    assert cell_text(cell).replace(THIN, " ") == text
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.sampled_from(["s", "memory", "share", "times", "rate"]))

@@ -15,7 +15,7 @@ from ironbench.model.system import Choice, System
 from ironbench.study.balance import balance
 from ironbench.study.cost import StoredTrials, costs
 from ironbench.study.lead import leads
-from ironbench.study.leaderboard import own
+from ironbench.study.leaderboard import rankings_of_records
 from ironbench.study.subjects import pinned_cpus
 
 
@@ -68,7 +68,7 @@ def test_balance_sheet_bill_lead_and_leaderboard_count_the_same_cores() -> None:
     free = [record(System("none", "free"), 1, choice=ram, machine="m1")]
     archive = Shelf((*held, *free))
     assert leads("held", held, "free", free, archive, 0.05).cores == (1, 2)
-    places = own([*held, *free], archive, "score", Sheet({}), "")[0].places
+    places = rankings_of_records([*held, *free], archive, "score", Sheet({}), "")[0].places
     assert {place.system: place.cores for place in places} == {"held": 1, "free": 2}
     rows = costs(None, Sheet({}), StoredTrials({"held": held, "free": free}, {"m1": MACHINE})).rows
     assert [row.cores for row in rows] == [1, 2]
@@ -84,5 +84,5 @@ def test_the_cores_of_a_watched_server_are_those_of_its_machine_and_not_shared_w
     ours = {"cpu": {"cores": 64}}
     row = costs(None, Sheet({}), StoredTrials({"there": [one]}, {"m0": ours, "m1": MACHINE})).rows[0]
     assert row.cores == 2
-    places = own([one], Shelf([one]), "score", Sheet({}), "")
+    places = rankings_of_records([one], Shelf([one]), "score", Sheet({}), "")
     assert all(place.cores == 2 for group in places for place in group.places)

@@ -9,7 +9,7 @@ import pytest
 from ironbench import units
 from ironbench.catalogue import devices as catalogue
 from ironbench.devices import models
-from ironbench.devices.device_probe import probed, seen
+from ironbench.devices.device_probe import probed, probed_devices
 from ironbench.errors import InputError
 
 HOLDING = [model.name for model in catalogue.device_models().values() if model.kind != "controller"]
@@ -35,7 +35,7 @@ def test_every_kind_of_device_that_labs_need_is_there() -> None:
 @pytest.mark.parametrize("name", HOLDING)
 def test_every_model_can_be_built_measured_and_put_into_arrays(name: str) -> None:
     assert models.normalized(f"raid0( 2,{name} )") == f"raid0(2, {name})"
-    for one in seen(name, CORE, capacity=4 << 30):
+    for one in probed_devices(name, CORE, capacity=4 << 30):
         assert one.iops > 0
         assert one.p99_s >= one.mean_s * 0.5
 
@@ -129,7 +129,7 @@ def test_figures_that_contradict_each_other_are_refused_when_the_device_is_built
     ):
         found = catalogue.read(text, "ours.toml", catalogue.device_models())
         with pytest.raises(InputError, match=said):
-            seen("a", models.for_core(found))
+            probed_devices("a", models.for_core(found))
 
 
 def test_a_mistake_in_an_expression_is_named_with_its_column_and_the_nearest_name() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ironbench.cli.device_mount import _meant, traced
+from ironbench.cli.device_mount import _mounted_device, traced
 from ironbench.devices.mounting import ORDER
 from ironbench.errors import InputError
 from ironbench.host import register
@@ -25,18 +25,18 @@ def mounted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_the_device_of_a_running_trial_is_not_unmounted_by_its_model() -> None:
-    assert _meant("hdd-7200").data == "/mnt/mine"
+    assert _mounted_device("hdd-7200").data == "/mnt/mine"
 
 
 def test_the_device_of_a_running_trial_is_not_unmounted_by_its_place() -> None:
     with pytest.raises(InputError) as caught:
-        _meant("/mnt/trial")
+        _mounted_device("/mnt/trial")
     assert "/mnt/mine (hdd-7200)" in caught.value.hint and "trial" not in caught.value.hint
 
 
 @pytest.mark.parametrize("written", ["raid0(4,ssd-sata-2011)", " raid0( 4 , ssd-sata-2011 )", STRIPED])
 def test_a_model_is_meant_however_it_is_written(written: str) -> None:
-    assert _meant(written).data == "/mnt/array"
+    assert _mounted_device(written).data == "/mnt/array"
 
 
 def test_of_several_of_one_model_none_is_unmounted(tmp_path: Path) -> None:
@@ -45,9 +45,9 @@ def test_of_several_of_one_model_none_is_unmounted(tmp_path: Path) -> None:
     (folder / ORDER).write_text(json.dumps({"spec": {"model": "hdd-7200"}, "by_hand": True}))
     register.new(register.DEVICE, "/mnt/second", (str(folder),))
     with pytest.raises(InputError) as caught:
-        _meant("hdd-7200")
+        _mounted_device("hdd-7200")
     assert "/mnt/mine" in caught.value.hint and "/mnt/second" in caught.value.hint
-    assert _meant("/mnt/second").data == "/mnt/second"
+    assert _mounted_device("/mnt/second").data == "/mnt/second"
 
 
 def test_a_place_may_be_told_from_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_a_place_may_be_told_from_where_one_is(tmp_path: Path, monkeypatch: pyte
     (folder / ORDER).write_text(json.dumps({"spec": {"model": "hdd-10k"}, "by_hand": True}))
     monkeypatch.chdir(tmp_path)
     register.new(register.DEVICE, str(Path("slow").absolute()), (str(folder),))
-    assert _meant("slow").data == str(tmp_path / "slow")
+    assert _mounted_device("slow").data == str(tmp_path / "slow")
 
 
 def test_a_trace_overwrites_no_file_and_is_no_directory(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_change_has_the_same_sign_and_size_as_text_and_as_a_number() -> None:
     found = explained(measured())
     (change,) = (row[4] for row in breakdown_table(found).rows if row[0] == "throughput")
     assert cell.typed(change) == {"value": found.throughput[0].ratio - 1, "unit": "1"}
-    assert cell.shown(change) == f"+{round(100 * (found.throughput[0].ratio - 1))}%"
+    assert cell.cell_text(change) == f"+{round(100 * (found.throughput[0].ratio - 1))}%"
 
 
 def test_contributions_of_scripts_sum_to_the_difference_of_the_means() -> None:

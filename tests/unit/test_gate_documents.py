@@ -13,7 +13,7 @@ import pytest
 from labfactory import lab, studied, trials
 from test_gate import CELLS, simulated
 
-from ironbench.cli.gate import CLOSED, shown
+from ironbench.cli.gate import CLOSED, write_documents
 from ironbench.cli.lab import _gated
 from ironbench.cli.verdict import REFUTED
 from ironbench.lab.gate_rounds import Policy
@@ -92,7 +92,7 @@ def outcomes(found: Gate, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict
     """Returns the exit code, and the outcome by each output of the gate."""
     said: dict[str, str] = {}
     capsys.readouterr()
-    code = shown(found, (), False)
+    code = write_documents(found, (), False)
     text, messages = capsys.readouterr()
     said["text"] = re.findall(r"^(PASS|FAIL|INCONCLUSIVE): ", text, re.MULTILINE)[0]
     if code:

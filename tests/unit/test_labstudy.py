@@ -22,7 +22,7 @@ from ironbench.records.work import work_name, work_names
 from ironbench.report import document, formats, wording
 from ironbench.report.answer import answer, comparison
 from ironbench.report.finding_tables import finding_table
-from ironbench.report.numbers import between
+from ironbench.report.numbers import range_text
 from ironbench.report.sections import sections, time_spent
 from ironbench.report.sections.differences import between_cells
 from ironbench.report.sections.setup import plan as plan_tables
@@ -136,7 +136,7 @@ def test_no_page_gives_an_interval_of_two_blocks(kind: str) -> None:
     study = two_cells(70_000.0, 0.5, blocks=2)
     (finding,) = study.findings
     page = formats.get(kind)([study]).decode()
-    assert between(finding.low, finding.high, "ratio") not in page
+    assert range_text(finding.low, finding.high, "ratio") not in page
     assert "no CI" in page
 
 

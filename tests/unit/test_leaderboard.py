@@ -76,7 +76,7 @@ def own(directory: Path) -> list[Record]:
 
 def test_own_results_stand_in_a_table_of_their_own_after_a_sentence(tmp_path: Path) -> None:
     records = own(tmp_path)
-    (ranking,) = leaderboard.own(records, Shelf(records), "score", SHEET, "")
+    (ranking,) = leaderboard.rankings_of_records(records, Shelf(records), "score", SHEET, "")
     rankings = [replace(ranking, derived="Derived, not comparable.")]
     assert [ranking.title for ranking in rankings] == ["own results: igen-oltp scale=4 weight=light"]
     place = rankings[0].places[0]
@@ -95,7 +95,7 @@ def test_places_whose_intervals_overlap_are_tied(tmp_path: Path) -> None:
         for name, value in (("fast", 1020.0), ("near", 1000.0), ("slow", 500.0))
     )
     once = [record(replace(DISK, label="once"), 8, 700.0)]
-    (ranking,) = leaderboard.own([*fast, *near, *slow], Shelf(), "score", SHEET, "")
+    (ranking,) = leaderboard.rankings_of_records([*fast, *near, *slow], Shelf(), "score", SHEET, "")
     assert [(one.system, one.rank, one.worst_rank) for one in ranking.places] == [
         ("fast", 1, 2),
         ("near", 1, 2),
@@ -104,7 +104,7 @@ def test_places_whose_intervals_overlap_are_tied(tmp_path: Path) -> None:
     assert "1 to 2" in unfolded(report.page([ranking])) and "the 95% CIs of the tied systems overlap" in unfolded(
         report.page([ranking])
     )
-    (ranking,) = leaderboard.own([*fast, *once], Shelf(), "score", SHEET, "")
+    (ranking,) = leaderboard.rankings_of_records([*fast, *once], Shelf(), "score", SHEET, "")
     assert [(one.rank, one.worst_rank) for one in ranking.places] == [(1, 2), (1, 2)]
     assert "700.00 (one trial)" in unfolded(report.page([ranking]))
 
@@ -161,7 +161,9 @@ def test_money_that_hangs_on_a_number_of_sockets_that_nobody_knows_is_not_counte
 ) -> None:
     cpu = {"model": "Example CPU 3.0 GHz", "sockets": 2, "cores": 16, "threads": 32}
     records = sweep(replace(HELD, server_cpus=cpus), 2520, 6)
-    (ranking,) = leaderboard.own(records, Shelf(records, {"m1": {**MACHINE, "cpu": cpu}}), "score", SHEET, LICENCE)
+    (ranking,) = leaderboard.rankings_of_records(
+        records, Shelf(records, {"m1": {**MACHINE, "cpu": cpu}}), "score", SHEET, LICENCE
+    )
     (place,) = ranking.places
     assert place.per_socket is None and place.cores == len(cpus)
     # A socket needs at least four core licences: six cores on one socket need six, on two sockets eight.
@@ -188,7 +190,7 @@ def test_the_mean_over_a_curve_of_clients_is_no_peak(tmp_path: Path) -> None:
 
 def test_an_own_result_says_what_it_rests_on(tmp_path: Path) -> None:
     records = [suspect(one) if one.purpose == "confirmation" and one.block == 0 else one for one in sweep(DISK, 36, 6)]
-    place = leaderboard.own(records, Shelf(records), "score", SHEET, "")[0].places[0]
+    place = leaderboard.rankings_of_records(records, Shelf(records), "score", SHEET, "")[0].places[0]
     assert place.clients == 20 and place.basis is not None
     values = place.basis.values
     assert (values["trials"], values["confirmed"], values["suspect"]) == (3, True, 1)
@@ -200,7 +202,7 @@ def test_a_workload_is_ranked_by_its_own_score() -> None:
     tpch = Choice("tpch", {"scale_factor": "1", "test": "both"})
     quick = record(DISK, 1, 9.0, choice=tpch, metrics={"composite_unrounded": 500.0}, id="a")
     much = record(MEMORY, 1, 1.0, choice=tpch, metrics={"composite_unrounded": 900.0}, id="b")
-    (ranking,) = leaderboard.own([quick, much], Shelf([]), "score", SHEET, "")
+    (ranking,) = leaderboard.rankings_of_records([quick, much], Shelf([]), "score", SHEET, "")
     assert ranking.score == "unrounded composite"
     assert [place.score for place in ranking.places] == [900.0, 500.0]
     assert "not comparable" in ranking.derived

@@ -120,7 +120,7 @@ def test_the_need_for_open_files_is_that_of_one_worker(monkeypatch: pytest.Monke
 def test_without_proc_the_mount_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "PROC", tmp_path)
     with pytest.raises(FailureError) as failed:
-        processes.own()
+        processes.this_process()
     assert failed.value.subject == "/proc"
 
 
@@ -129,7 +129,7 @@ def test_new_shared_memory_of_a_server_that_restarted_its_processes_is_noted(
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     entry = register.new("postgres", str(tmp_path), shared_prefix="PostgreSQL.", shared_mark=1)
-    entry = register.with_server(entry, processes.own(), None)
+    entry = register.with_server(entry, processes.this_process(), None)
     mapped = [("/dev/shm/PostgreSQL.1",), ("/dev/shm/PostgreSQL.2",), ()]
     monkeypatch.setattr(shared_memory, "of", lambda *_: mapped.pop(0))
     for noted in ("/dev/shm/PostgreSQL.1", "/dev/shm/PostgreSQL.2", "/dev/shm/PostgreSQL.2"):

@@ -25,7 +25,7 @@ from ironbench.study.cost import StoredTrials, costs
 from ironbench.study.differences import facts
 from ironbench.study.history import histories
 from ironbench.study.lead import leads
-from ironbench.study.leaderboard import own
+from ironbench.study.leaderboard import rankings_of_records
 from ironbench.study.runstudy import studies
 from ironbench.study.subjects import subjects
 
@@ -66,7 +66,7 @@ def test_every_place_that_divides_by_cores_takes_the_servers(server: str, cores:
     sheet = {entry.name.code: entry.value for entry in study.parts[0].balance}
     assert sheet["balance-clients"] == (None if cores is None else pytest.approx(8 / cores))
     assert costs(None, Sheet({}), StoredTrials({"given": trials}, MACHINES)).rows[0].cores == cores
-    (place,) = own(trials, archive, "score", Sheet({}), "")[0].places
+    (place,) = rankings_of_records(trials, archive, "score", Sheet({}), "")[0].places
     assert (place.cores, place.processor) == (cores, "server's processor" if cores else "")
     local = System("postgres", "here")
     here = [replace(one, system=local, id=f"h{one.id}", series="h", server_machine="") for one in trials]

@@ -101,7 +101,7 @@ def test_a_single_trial_of_each_is_no_mean() -> None:
 
 def test_the_quotient_of_two_scores_of_a_leaderboard_is_the_ratio_that_compare_shows() -> None:
     compared = compare(Subject("old", tuple(SKEWED)), Subject("new", tuple(LOWER))).peaks
-    (ranking,) = leaderboard.own([*SKEWED, *LOWER], Shelf(), "score", prices.shipped(), "")
+    (ranking,) = leaderboard.rankings_of_records([*SKEWED, *LOWER], Shelf(), "score", prices.shipped(), "")
     row = compared.row("throughput") if compared else None
     assert row and row.means
     scores = {place.system: place.score for place in ranking.places}

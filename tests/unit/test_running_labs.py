@@ -35,11 +35,11 @@ def begun(place: Path) -> LabDirectory:
 
 def test_a_lab_is_listed_while_its_directory_is_locked(tmp_path: Path) -> None:
     directory = begun(tmp_path / "anywhere")
-    assert running_labs.known() == []
+    assert running_labs.all_running() == []
     with directory.locked():
-        (one,) = running_labs.known()
+        (one,) = running_labs.all_running()
         assert (one.directory, one.process.pid) == ((tmp_path / "anywhere").resolve(), os.getpid())
-    assert running_labs.known() == []
+    assert running_labs.all_running() == []
 
 
 def test_what_a_killed_lab_left_is_not_listed_and_is_removed(tmp_path: Path) -> None:
@@ -50,10 +50,10 @@ def test_what_a_killed_lab_left_is_not_listed_and_is_removed(tmp_path: Path) -> 
     folder.mkdir(mode=0o700)
     content = {"directory": "/srv/gone", "process": asdict(process), "namespace": processes.pid_namespace()}
     (folder / "gone.json").write_text(json.dumps(content))
-    assert [str(one.directory) for one in running_labs.known()] == ["/srv/gone"]
+    assert [str(one.directory) for one in running_labs.all_running()] == ["/srv/gone"]
     ended.kill()
     ended.communicate()
-    assert running_labs.known() == []
+    assert running_labs.all_running() == []
     assert not folder.exists()
 
 
@@ -63,7 +63,7 @@ def test_what_a_killed_lab_left_is_not_listed_and_is_removed(tmp_path: Path) -> 
 def test_a_damaged_file_lists_nothing_and_hides_no_other(text: str, tmp_path: Path) -> None:
     with begun(tmp_path / "lab").locked():
         (register.directory() / "labs" / "0.json").write_text(text)
-        assert len(running_labs.known()) == 1
+        assert len(running_labs.all_running()) == 1
 
 
 def test_pages_show_a_lab_that_runs_in_another_directory_once(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_without_a_runtime_directory_a_lab_runs_unlisted(
 ) -> None:
     (runtime / "ironbench").write_text("no directory")
     with begun(tmp_path / "lab").locked():
-        assert running_labs.known() == [] and running_labs.own_processes() == frozenset()
+        assert running_labs.all_running() == [] and running_labs.own_processes() == frozenset()
 
 
 def test_the_processes_of_a_running_lab_are_its_own_and_no_disturbance(tmp_path: Path) -> None:

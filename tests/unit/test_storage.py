@@ -16,7 +16,7 @@ import pytest
 from ironbench import catalogue, units, workloads
 from ironbench._core import Histogram, StorageProgress
 from ironbench.catalogue import base_name
-from ironbench.catalogue.storage_tests import MIB, SET_WORDS, SETS, chosen, known, order
+from ironbench.catalogue.storage_tests import MIB, SET_WORDS, SETS, chosen, order, storage_test
 from ironbench.errors import FailureError, InputError
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, Device, Layout, Load, Partition, System
@@ -72,14 +72,14 @@ def test_sets_are_joined_without_doing_a_test_twice() -> None:
 def test_a_mix_comes_last_and_says_its_share() -> None:
     last = chosen("peak", 70)[-1]
     assert (last.name, last.read_percent) == ("rnd4k-q32t1-mix70", 70)
-    assert known(last.name) == last
+    assert storage_test(last.name) == last
 
 
 @pytest.mark.parametrize("name", list(SETS))
 def test_every_test_is_known_by_its_name_again(name: str) -> None:
     for test in chosen(name, 0):
-        assert known(test.name) == test
-    assert known("rnd4k") is None
+        assert storage_test(test.name) == test
+    assert storage_test("rnd4k") is None
 
 
 def test_a_line_reads_before_it_writes_and_mixed_comes_after() -> None:
@@ -400,7 +400,7 @@ def test_a_direct_write_finds_nothing_in_the_page_cache_that_it_must_throw_away(
     terms = PassSettings(16 * MIB, 0, "threads", 1, ())
     with files.made([str(tmp_path)], terms.size, direct) as measured:
         for name in ("rnd4k-q1t1-read", "rnd4k-q1t1-write"):
-            test = known(name)
+            test = storage_test(name)
             assert test is not None and not evicted
             run(test, measured, terms, 0.02, 0.0, StorageProgress())
         assert evicted == ([measured[0].cached] if evicts else [])

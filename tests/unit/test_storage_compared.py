@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench._core import Histogram
-from ironbench.catalogue.storage_tests import known
+from ironbench.catalogue.storage_tests import storage_test
 from ironbench.model.record import Record
 from ironbench.model.system import Choice
 from ironbench.report import wording
@@ -28,7 +28,7 @@ ROWS = [f"{line}-{way}" for line in LINES for way in ("read", "write")]
 
 
 def one_pass(name: str, ios: int) -> PassResult:
-    test = known(name)
+    test = storage_test(name)
     assert test is not None
     empty = Histogram()
     return PassResult(

@@ -11,7 +11,7 @@ from ironbench import workloads
 from ironbench.model.record import Record
 from ironbench.model.system import Choice, System
 from ironbench.report import document, formats
-from ironbench.report.cell import shown
+from ironbench.report.cell import cell_text
 from ironbench.report.derived import sentences
 from ironbench.report.headline import headline
 from ironbench.report.sections import curves, tpcc
@@ -113,7 +113,7 @@ def test_every_result_says_that_it_is_derived() -> None:
 
 def test_the_card_shows_new_orders_per_minute() -> None:
     (card,) = document.cards(study(trial()))
-    assert (shown(card.figure), card.unit) == ("2,580", "New-Orders per minute (NOPM)")
+    assert (cell_text(card.figure), card.unit) == ("2,580", "New-Orders per minute (NOPM)")
 
 
 def test_each_number_of_clients_has_its_new_orders_per_minute() -> None:

@@ -51,7 +51,7 @@ def test_card_table_and_sentence_lead_with_the_same_figure(sf: str, how: str, fi
     assert page.headline(study)[0][1].startswith(f"reaches power {figure}, throughput ")
     assert how in page.headline(study)[0][1]
     first, unit, _ = page.card(study.parts[0])
-    assert (cells.shown(first), unit) == (figure, f"{UNIT} power, {how}")
+    assert (cells.cell_text(first), unit) == (figure, f"{UNIT} power, {how}")
     assert page.peaks(study).texts[0] == (f"power, {how}", f"{figure}\u202f{UNIT}")
     assert page.sections(study)[1].tables[0][1].texts[0][0] == "q01"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ironbench import units
-from ironbench.report.numbers import between, percent, quantity
+from ironbench.report.numbers import percent, quantity, range_text
 from ironbench.words import counted, grouped, in_percent, some
 
 SOURCE = Path(__file__).parents[2]
@@ -25,7 +25,7 @@ def test_counts_rates_and_shares_have_one_form_each() -> None:
     assert [units.rate(rate) for rate in (300000, 825360, 0.5)] == ["300,000/s", "825,360/s", "0.5/s"]
     for share, said in ((0.083, "8.3"), (0.08, "8"), (0.553, "55"), (0.0012, "0.12"), (0.00001, "< 0.01"), (0, "0")):
         assert in_percent(share) == percent(share) == quantity(share, "share") == f"{said}%"
-    assert between(0.0831, 0.12, "share") == "8.3 to 12%"
+    assert range_text(0.0831, 0.12, "share") == "8.3 to 12%"
 
 
 def test_no_module_groups_thousands_or_writes_shares_by_itself() -> None:

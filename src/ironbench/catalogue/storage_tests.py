@@ -159,7 +159,7 @@ def _mixed(read: Test, percent: int) -> Test:
     return replace(read, name=name, direction="mix", read_percent=percent)
 
 
-def known(name: str) -> Test | None:
+def storage_test(name: str) -> Test | None:
     """Returns the test with this name in metrics, including mixed tests. Returns None if no set contains the test."""
     head, _, percent = name.rpartition("mix")
     for test in (test for lines in SETS.values() for line in lines for test in line):

@@ -186,7 +186,7 @@ def main() -> None:
             Printer().say(str(error))
             code = 2
         else:
-            failure = _named(error)
+            failure = _as_ironbench_error(error)
     if failure is not None:
         from ironbench.host.detached import report_failure
 
@@ -198,7 +198,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def _named(error: Exception) -> IronbenchError:
+def _as_ironbench_error(error: Exception) -> IronbenchError:
     """Converts an exception to an IronbenchError. Exceptions that the command line parser or the operating system
     raises have their own messages. Any other exception becomes an "unforeseen" error."""
     from ironbench.cli.mistakes import forbidden, mistake, unforeseen

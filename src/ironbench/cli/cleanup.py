@@ -52,7 +52,7 @@ def cleanup(
             raise InputError("--forget", "cannot be combined with --dsn", "remove one of the two")
         printer.say(engines_cleanup.database(dsn))
         return 0
-    running_labs.known()  # also removes the files of killed labs
+    running_labs.all_running()  # also removes the files of killed labs
     cleaned = engines_cleanup.cleanup(remove_data=data)
     # Pending cleanup commands run after the servers have stopped, because a command may unmount a server's directory.
     failed = run_pending_cleanups(printer.say, forget=forget)

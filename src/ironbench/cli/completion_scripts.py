@@ -20,12 +20,12 @@ def bash(root: Command) -> str:
         options.append(_case([command.path], f"words={_quoted(_names(command.options))}"))
         if command.commands:
             words.append(_case([f"{command.path} 0"], f"words={_quoted(one.name for one in command.commands)}"))
-        for key, value in [*_positions(command), *_named(command)]:
+        for key, value in [*_positions(command), *_options_with_value(command)]:
             if value.words:
                 values.append(_case(key, f"words={_quoted(_plain(value.words))}"))
             if value.files:
                 files += key
-    valued = [key for command in root.every() for keys, _ in _named(command) for key in keys]
+    valued = [key for command in root.every() for keys, _ in _options_with_value(command) for key in keys]
     inner = [command.path for command in root.every() if command is not root]
     return (
         _BASH.replace("@COMMANDS@", _patterns(inner))
@@ -183,7 +183,7 @@ def _names(values: Iterable[Value]) -> Iterator[str]:
     return (name for value in values for name in value.names)
 
 
-def _named(command: Command) -> Iterator[tuple[list[str], Value]]:
+def _options_with_value(command: Command) -> Iterator[tuple[list[str], Value]]:
     """Yields each option that takes a value, with the patterns by which the bash script recognises the option."""
     for value in command.options:
         if value.placeholder:

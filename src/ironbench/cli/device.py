@@ -19,7 +19,7 @@ from ironbench.cli.mistakes import whole
 from ironbench.cli.options import JSON, group
 from ironbench.devices import emulation_rate
 from ironbench.devices import models as known_models
-from ironbench.devices.device_probe import ProbedDevice, seen
+from ironbench.devices.device_probe import ProbedDevice, probed_devices
 from ironbench.devices.emulation_rate import EmulatedSpeed, EmulationRate, Fidelity
 from ironbench.errors import FailureError, InputError
 from ironbench.fields.lab import range_of
@@ -72,7 +72,7 @@ def show(
     lone = known.get(name)
     is_controller = lone is not None and lone.kind == "controller"
     normal = name if is_controller else known_models.normalized(model, files)
-    seen_by = () if is_controller else seen(normal, core, size)
+    seen_by = () if is_controller else probed_devices(normal, core, size)
     parts = [one for known_name, one in known.items() if known_name in _names(normal)]
     printer = Printer()
     if json:
@@ -80,7 +80,7 @@ def show(
         printer.data(encoded(document))
         return 0
     pages = [_page(one, printer.width()) for one in parts]
-    pages += [_seen(normal, seen_by, printer.width())] if seen_by else []
+    pages += [_probe_text(normal, seen_by, printer.width())] if seen_by else []
     printer.data("\n\n".join(pages))
     return 0
 
@@ -290,7 +290,7 @@ def _written(text: str) -> str:
     return {"True": "yes", "False": "no"}.get(text, text)
 
 
-def _seen(text: str, found: tuple[ProbedDevice, ...], width: int | None) -> str:
+def _probe_text(text: str, found: tuple[ProbedDevice, ...], width: int | None) -> str:
     columns = [
         Column("benchmark result (predicted)", tuple(one.what for one in found)),
         Column("I/Os per s", tuple(TableCell(one.iops, "count/s", bare=True) for one in found), right=True),

@@ -85,7 +85,7 @@ def traced(name: str) -> Path:
 
 def unmounted(name: str) -> int:
     """Unmounts a device. Raises InputError if no such device is mounted, and FailureError if it is in use."""
-    entry = _meant(name)
+    entry = _mounted_device(name)
     if entry.server is not None and entry.server.signal(signal.SIGTERM) and not entry.server.wait(_QUICK_S):
         Printer().say(
             f"unmounting {entry.data} takes a while, because data is being written or a program has open files on "
@@ -139,7 +139,7 @@ def _wait(one: Mounted) -> None:
         return
 
 
-def _meant(name: str) -> register.RegisterEntry:
+def _mounted_device(name: str) -> register.RegisterEntry:
     """Finds a mounted device by its mount point or model. Raises InputError if no device matches, or if several
     match."""
     orders = [(entry, _order(entry)) for entry in register.entries() if entry.kind == register.DEVICE]

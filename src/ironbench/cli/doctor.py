@@ -110,7 +110,7 @@ def _elsewhere(server: str, data: list[str] | None, everything: bool, json: bool
 
     printer = Printer()
     printer.say(f"sampling {server.rpartition('@')[2]} for one second …")
-    seen = host.seen(server, tuple(Path(name) for name in data or ()))
+    seen = host.examine(server, tuple(Path(name) for name in data or ()))
     return diagnose(printer, seen, everything, json, host.AREAS)
 
 

@@ -77,7 +77,9 @@ def gate(
     directory, findings = _compared(base, new, results)
     study = study_of(directory)
     allowed = directory.lab().method.margin if margin is None else margin
-    return shown(judged(study, findings or [*study.findings, *study.claimed], allowed, undecided), targets, json)
+    return write_documents(
+        judged(study, findings or [*study.findings, *study.claimed], allowed, undecided), targets, json
+    )
 
 
 def whole(directory: LabDirectory, undecided: str) -> Gate:
@@ -106,7 +108,7 @@ def require_comparisons(name: str, lab: Lab) -> None:
     raise InputError(name, cause, hint)
 
 
-def shown(gate: Gate, targets: Sequence[Path], json: bool) -> int:
+def write_documents(gate: Gate, targets: Sequence[Path], json: bool) -> int:
     """Writes every requested document and returns the exit code."""
     from ironbench.cli.output import write
     from ironbench.report import gate_page

@@ -355,7 +355,7 @@ def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: 
     """Shows the result of the gate and returns the gate's exit code. If the lab did not finish, there is no gate:
     returns `code`, and with `json` prints the JSON document of the verdict."""
     from ironbench.cli import verdict
-    from ironbench.cli.gate import require_comparisons, shown
+    from ironbench.cli.gate import require_comparisons, write_documents
     from ironbench.cli.gate import whole as gate
     from ironbench.study.findings import declared
 
@@ -366,7 +366,7 @@ def _gated(directory: LabDirectory, records: Sequence[Record], code: int, json: 
         if over:
             require_comparisons(str(directory.path), directory.lab())
         return code
-    return shown(gate(directory, policy.undecided), (), json)
+    return write_documents(gate(directory, policy.undecided), (), json)
 
 
 @contextmanager

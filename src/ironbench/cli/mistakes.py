@@ -153,7 +153,9 @@ def mistake(error: Any) -> InputError | None:
         if removed := _REMOVED.get((verb, error.option_name)):
             return InputError(error.option_name, *removed)
         other = _of_other_program(verb, error.option_name, context)
-        return InputError(error.option_name, f"unknown option of {verb}", other or _meant(error.possibilities) or see)
+        return InputError(
+            error.option_name, f"unknown option of {verb}", other or _suggestion(error.possibilities) or see
+        )
     if kind == "BadOptionUsage":
         return InputError(error.option_name, "takes no value" if "not take" in str(message()) else "takes a value", see)
     if kind == "MissingParameter":
@@ -182,7 +184,7 @@ def _usage(verb: str, message: str, context: Any) -> InputError:
     if command:
         near = difflib.get_close_matches(command[1], list(context.command.commands), n=2)
         other = _command_of_other_program() if verb == "ironbench" else ""
-        return InputError(command[1], f"unknown command of {verb}", other or _meant(near) or see)
+        return InputError(command[1], f"unknown command of {verb}", other or _suggestion(near) or see)
     if extra:
         return InputError(extra[1], f"unexpected argument of {verb}", see)
     return InputError(verb, _lower(message).rstrip("."), see)
@@ -202,7 +204,7 @@ def _name(error: Any) -> str:
     return str(parameter.name).upper() if parameter.param_type_name == "argument" else str(parameter.opts[0])
 
 
-def _meant(names: Any) -> str:
+def _suggestion(names: Any) -> str:
     return f"did you mean {' or '.join(names)}?" if names else ""
 
 

@@ -112,7 +112,7 @@ def _measured(plan: Plan, secrets: Secrets, store: Store, own: RunSection, claim
         if loop.is_over(plan, store, before):
             printer.say(loop.nothing_ran(before))
         elif plan.search:
-            best = wording.search.sought(plan.search.of)
+            best = wording.search.search_subject(plan.search.of)
             printer.say(f"search for the best {best} from {plan.search.low} to {plan.search.high}")
         else:
             count = len(plan.trials) + plan.confirmations

@@ -37,14 +37,14 @@ def show(
     ] = False,
     json: JSON = False,
 ) -> int:
-    return shown(name, results, json, everything)
+    return show_named(name, results, json, everything)
 
 
 _SUGGESTED = 3
 """Number of similar names that are suggested."""
 
 
-def shown(name: str, results: str, json: bool, everything: bool) -> int:
+def show_named(name: str, results: str, json: bool, everything: bool) -> int:
     """Shows what the name refers to: a capture file; a workload, engine, device, metric or observer; or records with
     this id, series or label."""
     if is_capture(name):
@@ -54,7 +54,7 @@ def shown(name: str, results: str, json: bool, everything: bool) -> int:
         return write_page(capture_page(name), "json" if json else "text", None)
     printer = Printer()
     store = Store(Path(results))
-    known = _known()
+    known = _names_to_show()
     row = known.get(name) or known.get(base_name(name))
     if row is None and foreign.any_named([name], results):
         from ironbench.records.foreign import named
@@ -93,7 +93,7 @@ def _page(found: Sequence[Record], store: Store, printer: Printer, everything: b
     return trial_text.one(one, machine_facts(one, store), store.engine(one.engine), everything)
 
 
-def _known() -> dict[str, tuple[str, dict[str, Any]]]:
+def _names_to_show() -> dict[str, tuple[str, dict[str, Any]]]:
     """Returns everything with a name that can be shown, except records. The key is the name; the value is its kind
     (such as `workload`) and its facts."""
     kinds = {

@@ -42,7 +42,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         printer.say(f"lab: {directory.path}   report: ironbench report {directory.path} -o report.html")
     code = exit_code(study, records)
     if code == SUSPECT and study.undecided_requirements:
-        printer.say(claims_words(SUSPECT, "undecided", _named(study.undecided_requirements)))
+        printer.say(claims_words(SUSPECT, "undecided", _by_text(study.undecided_requirements)))
     elif code == SUSPECT:
         words = suspect_words(settling(measured))
         printer.say(words if gated else f"exit code {SUSPECT}: {words}")
@@ -50,7 +50,7 @@ def show(directory: LabDirectory, records: Sequence[Record], json: bool, printer
         many = f"{len(lost)} of {counted(len(records), 'trial')}"
         printer.say(f"exit code {FAILED}: {many} lost committed data in a power cut: {wording.cause(lost[0])}")
     elif code == REFUTED:
-        printer.say(claims_words(REFUTED, "refuted", _named(study.refuted)))
+        printer.say(claims_words(REFUTED, "refuted", _by_text(study.refuted)))
     return code
 
 
@@ -62,7 +62,7 @@ def claims_words(code: int, outcome: str, claims: Sequence[tuple[str, JudgedClai
     return f"exit code {code}: {outcome}: {'; '.join(parts)}"
 
 
-def _named(claims: Sequence[JudgedClaim]) -> list[tuple[str, JudgedClaim]]:
+def _by_text(claims: Sequence[JudgedClaim]) -> list[tuple[str, JudgedClaim]]:
     return [(repr(one.claim.text), one) for one in claims]
 
 
@@ -78,7 +78,7 @@ def exit_code(study: Study, records: Sequence[Record]) -> int:
         return REFUTED
     if study.undecided_requirements:
         return SUSPECT
-    return SUSPECT if any(record.status is Status.SUSPECT for record in _own(study, records)) else 0
+    return SUSPECT if any(record.status is Status.SUSPECT for record in _without_fixed_rates(study, records)) else 0
 
 
 def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
@@ -93,7 +93,7 @@ def lost_in_cuts(study: Study, records: Sequence[Record]) -> list[Record]:
     ]
 
 
-def _own(study: Study, records: Sequence[Record]) -> list[Record]:
+def _without_fixed_rates(study: Study, records: Sequence[Record]) -> list[Record]:
     """Returns the records on which verdicts are based, without those of fixed-rate configurations. If a fixed-rate
     configuration does not sustain its rate, its trial is flagged. This is a result, and does not change the exit
     code."""

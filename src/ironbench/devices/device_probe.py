@@ -44,6 +44,6 @@ def probed(
     return ProbedDevice(what, iops, rate, latency.mean_s, latency.quantile(0.99))
 
 
-def seen(text: str, models: bytes, capacity: int | None = None) -> tuple[ProbedDevice, ...]:
+def probed_devices(text: str, models: bytes, capacity: int | None = None) -> tuple[ProbedDevice, ...]:
     """Runs every load of `LOADS`. Writes go to a fresh device. Raises InputError for an invalid expression."""
     return tuple(probed(text, models, load, what, capacity) for what, load in LOADS.items())

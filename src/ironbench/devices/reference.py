@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ironbench.catalogue.devices import DeviceModel, PublishedFigure, device_models
 from ironbench.devices import models
-from ironbench.devices.device_probe import LOADS, seen
+from ironbench.devices.device_probe import LOADS, probed_devices
 from ironbench.words import grouped
 
 _INTRODUCTION = """# Devices
@@ -49,7 +49,9 @@ def _table(known: dict[str, DeviceModel]) -> str:
     for model in known.values():
         if model.kind in ("free", "controller"):
             continue
-        cells = [_short(one.bytes_per_s / 1e6 if "MiB" in one.what else one.iops) for one in seen(model.name, core)]
+        cells = [
+            _short(one.bytes_per_s / 1e6 if "MiB" in one.what else one.iops) for one in probed_devices(model.name, core)
+        ]
         lines.append(f"| `{model.name}` | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -23,7 +23,7 @@ _SHOW: ContextVar[Show | None] = ContextVar("show", default=None)
 
 
 @contextmanager
-def shown(show: Show) -> Iterator[None]:
+def progress_shown(show: Show) -> Iterator[None]:
     """Calls `show` with the progress of every file that is read in the `with` block."""
     token = _SHOW.set(show)
     try:

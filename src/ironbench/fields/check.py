@@ -170,11 +170,11 @@ def without(document: Mapping[str, Any], paths: Iterable[Path]) -> dict[str, Any
     """Returns the document without the fields at these paths."""
     wrong = set(paths)
 
-    def kept(value: object, at: Path) -> object:
+    def without_wrong_fields(value: object, at: Path) -> object:
         if not isinstance(value, Mapping):
             return value
-        return {name: kept(one, (*at, name)) for name, one in value.items() if (*at, name) not in wrong}
+        return {name: without_wrong_fields(one, (*at, name)) for name, one in value.items() if (*at, name) not in wrong}
 
-    sound = kept(document, ())
+    sound = without_wrong_fields(document, ())
     assert isinstance(sound, dict)
     return sound

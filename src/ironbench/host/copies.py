@@ -300,7 +300,7 @@ def _span(old: int, new: int, begin: int, end: int, stop: threading.Event) -> No
                 raise
             copied = 0
         # Linux 5.3 to 5.18 return 0 on some file systems although nothing was copied (copy_file_range(2), BUGS).
-        copied = copied or _sent(old, new, begin, size)
+        copied = copied or _copy_by_sendfile(old, new, begin, size)
         if copied == 0:
             return  # the file was truncated while it was copied
         # Writeback starts now, so that the device works while the next part is copied.
@@ -308,7 +308,7 @@ def _span(old: int, new: int, begin: int, end: int, stop: threading.Event) -> No
         begin += copied
 
 
-def _sent(old: int, new: int, begin: int, size: int) -> int:
+def _copy_by_sendfile(old: int, new: int, begin: int, size: int) -> int:
     """Copies a range with sendfile(2), which works between any two file systems, unlike copy_file_range(2)."""
     os.lseek(old, begin, os.SEEK_SET)
     os.lseek(new, begin, os.SEEK_SET)

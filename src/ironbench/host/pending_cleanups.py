@@ -58,7 +58,7 @@ def add(
 ) -> PendingCleanup:
     """Stores a cleanup command before the command that it undoes is started. If FailureError is raised, that command
     must not be started."""
-    owner = processes.own()
+    owner = processes.this_process()
     number = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
     pending = PendingCleanup(
         id=number,

@@ -67,7 +67,7 @@ def identify(pid: int) -> ProcessId | None:
     return ProcessId(pid, f"{_boot_id()}/{fields[_STAT_START]}")
 
 
-def own() -> ProcessId:
+def this_process() -> ProcessId:
     """Returns this process. Raises FailureError if /proc is not mounted, because without /proc the processes that this
     process starts could not be ended."""
     if (found := identify(os.getpid())) is None:

@@ -28,7 +28,7 @@ _PATIENCE_S = 5.0
 """Seconds that a program has to end after SIGTERM."""
 
 
-def _begun(
+def _start(
     words: Sequence[str],
     environment: Mapping[str, str] | None,
     folder: str = "/",
@@ -85,7 +85,7 @@ class Program:
         with self._lock:
             if self._cancelled:
                 return
-            self._process = _begun(self._words, self._environment)
+            self._process = _start(self._words, self._environment)
         try:
             messages = self._messages(self._process)
         except BaseException:
@@ -131,7 +131,7 @@ def streamed(
     """
     lines: queue.SimpleQueue[str | BaseException | None] = queue.SimpleQueue()
     stdin = subprocess.DEVNULL if given is None else subprocess.PIPE
-    process = _begun(words, environment, "/", stdin=stdin)
+    process = _start(words, environment, "/", stdin=stdin)
     reader = threading.Thread(target=_read_lines, args=(process, lines), daemon=True)
     reader.start()
     if given is not None:
@@ -167,7 +167,7 @@ def fed(words: Sequence[str], environment: Mapping[str, str], pieces: Iterable[b
     An exception while the next piece is produced ends the program.
     """
     with tempfile.TemporaryFile() as messages:
-        process = _begun(words, environment, stdin=subprocess.PIPE, stderr=messages, text=False)
+        process = _start(words, environment, stdin=subprocess.PIPE, stderr=messages, text=False)
         assert process.stdin is not None
         with contextlib.suppress(OSError):  # without permission, the default size is used
             fcntl.fcntl(process.stdin, fcntl.F_SETPIPE_SZ, _AHEAD_BYTES)

@@ -92,7 +92,7 @@ def new(
     shared_mark: int = 0,
 ) -> RegisterEntry:
     """Registers a server or device that this process is about to start."""
-    owner = processes.own()
+    owner = processes.this_process()
     namespace = processes.pid_namespace()
     entry = RegisterEntry(
         secrets.token_hex(8),

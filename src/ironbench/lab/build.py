@@ -153,7 +153,7 @@ class Builder:
         _require_new_connections(system, choice, load)
         _require_files(system, choice, load)
         if system.dsn is None and engines.get(system.engine).can("data"):
-            processes.own()
+            processes.this_process()
         estimate_bytes = size.data_bytes(setup)
         roles = ", ".join(written(f"layout.{role}") for role in arrange.ROLES)
         mounted = arrange.arranged(devices, estimate_bytes, roles, cuttable=bool(crash))

@@ -244,7 +244,7 @@ def _require_every_run(declared: DeclaredLab, setups: Sequence[Setup], hints: Ma
             cause = "a person would have to make a change before every second trial"
             raise InputError(f"{declared.file}, vary", cause, "use a separate lab for changes by hand")
         if setup.search:
-            best = wording.search.sought(setup.search.of)
+            best = wording.search.search_subject(setup.search.of)
             cause = f"a search for the best {best} would be necessary in each of the {len(setups)} trials"
             raise InputError(f"{declared.file}, load.{setup.search.of}", cause, f"set a fixed load.{setup.search.of}")
 
@@ -264,7 +264,7 @@ def _refuse_varied_search(declared: DeclaredLab, cells: Sequence[DeclaredCell]) 
     base = declared.base["load"]
     for of in ("clients", "rate"):
         loads = {name: [getattr(cell.sections.load, name) for cell in cells] for name in (of, "limit")}
-        if not any(sweep.asked(f"load.{of}", one) for one in (base.get(of), *loads[of])):
+        if not any(sweep.requests_search(f"load.{of}", one) for one in (base.get(of), *loads[of])):
             continue
         for name, values in loads.items():
             if any(one != base.get(name, one) or one != values[0] for one in values):

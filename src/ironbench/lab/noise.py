@@ -34,7 +34,7 @@ def against_itself(lab: Lab, secrets: dict[str, Secrets], blocks: int) -> tuple[
     """
     setup = lab.setup(lab.baseline)
     if setup.search:
-        best = wording.search.sought(setup.search.of)
+        best = wording.search.search_subject(setup.search.of)
         cause = f"noise is measured at a fixed load, but this lab searches for the best {best}"
         raise InputError(f"load.{setup.search.of}", cause, "set a fixed load in a copy of the lab file")
     first, again = (_side(setup, side) for side in SIDES)

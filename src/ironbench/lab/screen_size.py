@@ -74,7 +74,7 @@ def sized(
 ) -> Planned:
     """Plans a screen with the declared size, or else with the best size within the budget. Computes the minimum
     detectable effect."""
-    known = noise.known(labs.results())
+    known = noise.stored_floors(labs.results())
     spread = size.of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()))
     detect, lab = detector(len(draft.factors)), draft
     if budget_s is not None:

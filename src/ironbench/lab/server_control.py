@@ -70,11 +70,11 @@ def planned(system: System, load: Load) -> list[str]:
     if system.control and load.cache == "cold":
         found += [f"restart the server: {shortened(clean(system.restart))}", change.DROP]
     if system.control and system.server_cpus:
-        found.append(f"{_held(system)}, and remove the pinning after the trial")
+        found.append(f"{_pinning(system)}, and remove the pinning after the trial")
     return found
 
 
-def _held(system: System) -> str:
+def _pinning(system: System) -> str:
     return f"pin the server to CPUs {_cpus(system)}"
 
 
@@ -204,7 +204,7 @@ class ServerControl:
         if self.pins is None:
             return
         pin = Pin(self._there, self.pins, self.server(), _cpus(self.system))
-        self._do("prepare", _held(self.system), pin.begin)
+        self._do("prepare", _pinning(self.system), pin.begin)
         self._pin = pin
 
     def _release(self) -> None:

@@ -84,7 +84,7 @@ def resolution(
 def of_blocks(setups: Sequence[Setup], count: int) -> Resolution:
     """Computes what a lab could detect that compares two configurations in `count` blocks, with trials like those of a
     run."""
-    spread = of_machine(setups, "throughput", noise.known(labs.results()), content_key(fingerprint()))
+    spread = of_machine(setups, "throughput", noise.stored_floors(labs.results()), content_key(fingerprint()))
     return resolution(setups, (Stage(1, count),), spread, 1, 1)
 
 
@@ -141,7 +141,7 @@ def sized(
     """Plans a lab with the declared size, or else with the best size within the budget. Computes the minimum detectable
     effect."""
     method = TRIALS if draft.method.slice_s is None else SLICES
-    known = noise.known(labs.results())
+    known = noise.stored_floors(labs.results())
     spread = of_machine(draft.setups, draft.method.metric, known, content_key(fingerprint()), method)
     count = comparisons(draft)
     sized, rated_blocks = draft, fixed_rates.in_blocks(draft.method.blocks)

@@ -18,7 +18,7 @@ from ironbench.errors import FailureError, InputError, shortened
 from ironbench.host import command, pending_cleanups, processes
 from ironbench.host.command import CommandEnd
 from ironbench.host.pending_cleanups import PendingCleanup
-from ironbench.model.commands import CommandRun, Commands, asked, variables
+from ironbench.model.commands import CommandRun, Commands, manual_step_text, variables
 from ironbench.model.lab import Lab
 from ironbench.model.note import note
 from ironbench.model.plan import Plan
@@ -112,7 +112,7 @@ class Upkeep:
             raise FailureError(f"prepare of {wanted.of}", cause, self._way_out(wanted.prepare))
 
     def _way_out(self, text: str) -> str:
-        if asked(text):
+        if manual_step_text(text):
             return "run ironbench in a terminal where a person can answer"
         kept = f"; the output of the command is in {self._log}" if self._log is not None else ""
         return f"run the command by hand in {self._folder} and correct it{kept}"
@@ -121,7 +121,7 @@ class Upkeep:
         """Undoes scopes from the top of the stack until `depth` scopes are left."""
         while len(self._stack) > depth:
             _, pending, _ = self._stack[-1]
-            by_hand = pending is not None and asked(pending.cleanup)
+            by_hand = pending is not None and manual_step_text(pending.cleanup)
             if by_hand and self.hurried:
                 self._printer.say(f"do this by hand: {by_hand} (`ironbench cleanup` repeats this prompt)")
             elif by_hand and pending is not None:
@@ -157,12 +157,14 @@ class Upkeep:
             if pending is not None:
                 pending_cleanups.runs(pending, shell)
 
-        if words := asked(text):
+        if words := manual_step_text(text):
             ended = command.by_a_person(f"{words}  ({wanted.of})", self._printer.say)
             self.waited_s += ended.took_s
         else:
             ended = command.run(text, self._folder, environment, wanted.limit_s, begun, without_passwords)
-        self._keep(CommandRun(when, wanted.of, _shown(text), ended.status, round(ended.took_s, 3), ended.cause), ended)
+        self._keep(
+            CommandRun(when, wanted.of, _loggable(text), ended.status, round(ended.took_s, 3), ended.cause), ended
+        )
         return ended
 
     def _keep(self, run: CommandRun, ended: CommandEnd) -> None:
@@ -185,7 +187,7 @@ def without_passwords(text: str) -> str:
     return redacted_sql(hidden(text))
 
 
-def _shown(text: str) -> str:
+def _loggable(text: str) -> str:
     return shortened(clean(redacted_sql(text)), _LONGEST)
 
 
@@ -231,8 +233,9 @@ def require_person(every: Sequence[Commands]) -> None:
     """Raises InputError if a person must act but there is no terminal."""
     for one in every:
         for text in one.both:
-            if asked(text) and not command.terminal():
-                cause = f"waits for a person ({shortened(asked(text), 60)}), but there is no terminal for the prompt"
+            if manual_step_text(text) and not command.terminal():
+                step = shortened(manual_step_text(text), 60)
+                cause = f"waits for a person ({step}), but there is no terminal for the prompt"
                 raise InputError(
                     f"commands of {one.of}",
                     cause,
@@ -292,7 +295,7 @@ def run_pending_cleanups(say: Callable[[str], None], began: str = "", forget: bo
     failed = []
     for pending in pending_cleanups.orphans(began):
         pending_cleanups.end_prepare(pending)
-        if words := asked(pending.cleanup):
+        if words := manual_step_text(pending.cleanup):
             ended = command.by_a_person(f"{words}  ({pending.of})", say)
         else:
             environment = {**pending.environment, "IRONBENCH_WHEN": "cleanup"}

@@ -41,7 +41,7 @@ class Commands:
     @property
     def by_hand(self) -> bool:
         """Whether a person must make one of the changes by hand."""
-        return any(asked(text) for text in self.both)
+        return any(manual_step_text(text) for text in self.both)
 
 
 NO_COMMANDS = Commands()
@@ -65,7 +65,7 @@ class CommandRun:
     """Why the command failed. Empty if it succeeded."""
 
 
-def asked(command: str) -> str:
+def manual_step_text(command: str) -> str:
     """Returns the text that a person is shown if the command is a change by hand. Returns an empty text for a command
     that a shell runs."""
     return command.strip()[len(ASK) :].strip() if command.strip().startswith(ASK) else ""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ironbench.errors import InputError, written
 from ironbench.fields.lab import PairSection, range_of
 from ironbench.fields.sections import CommandsSection
-from ironbench.model.commands import ASK, Commands, asked, plot
+from ironbench.model.commands import ASK, Commands, manual_step_text, plot
 from ironbench.model.lab import Lab
 from ironbench.model.purpose import Purpose
 from ironbench.model.system import Setup, Trial
@@ -72,10 +72,10 @@ def asks(lab: Lab) -> int:
     for trial in lab.trials:
         wanted = scopes(lab, lab.setup(trial.cell.name), trial)
         kept = shared(stack, wanted)
-        count += sum(bool(asked(one.commands.cleanup)) for one in stack[kept:])
-        count += sum(bool(asked(one.commands.prepare)) for one in wanted[kept:])
+        count += sum(bool(manual_step_text(one.commands.cleanup)) for one in stack[kept:])
+        count += sum(bool(manual_step_text(one.commands.prepare)) for one in wanted[kept:])
         stack = wanted
-    return count + sum(bool(asked(one.commands.cleanup)) for one in stack)
+    return count + sum(bool(manual_step_text(one.commands.cleanup)) for one in stack)
 
 
 def shared(stack: Sequence[Scope], wanted: Sequence[Scope]) -> int:
@@ -111,5 +111,5 @@ def _validate(subject: str, text: str) -> None:
         raise InputError(
             subject, f"has more than {LONGEST} characters", "put the commands into a script and run the script"
         )
-    if text.startswith(ASK) and not asked(text):
+    if text.startswith(ASK) and not manual_step_text(text):
         raise InputError(subject, "has no text after `ask:`", f'write for example "{ASK} change the driver"')

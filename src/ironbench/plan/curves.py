@@ -28,7 +28,7 @@ _EXAMPLES = {
 _OF_CLIENTS = {"ramp": "ramp:1-64/60s", "steps": "steps:1,8,64/20s", "sine": "sine:1-64/60s", "file": "file:day.csv"}
 
 
-def asked(text: object) -> bool:
+def declares_curve(text: object) -> bool:
     """Returns whether the text declares a curve."""
     return isinstance(text, str) and text.strip().startswith(WORDS)
 

@@ -19,7 +19,7 @@ from ironbench.model.lab import SCREEN, named
 from ironbench.plan import paths, screen
 from ironbench.plan.labfile import DeclaredLab
 from ironbench.plan.vary import VariedFactor
-from ironbench.plan.vary import named as level_name
+from ironbench.plan.vary import value_name as level_name
 from ironbench.words import grouped
 
 MOST_CELLS = 1000

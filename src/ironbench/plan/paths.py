@@ -16,7 +16,7 @@ OPEN = (("system", "set"), ("workload", "with"), ("workload", "define"))
 DEVICES = "devices"
 
 
-def found(name: str, base: Mapping[str, Any], where: str, table: bool = False) -> Path:
+def field_path(name: str, base: Mapping[str, Any], where: str, table: bool = False) -> Path:
     """Returns the path of a field. `name`: the path or short name of the field, such as `load.clients` or `clients`, or
     the name of a setting in the file, such as `work_mem`. Raises InputError.
 
@@ -81,7 +81,7 @@ def overrides(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> 
 
 def _flat(level: Mapping[str, Any], base: Mapping[str, Any], where: str) -> Iterator[tuple[Path, Any]]:
     for name, value in level.items():
-        path = found(name, base, where, isinstance(value, Mapping))
+        path = field_path(name, base, where, isinstance(value, Mapping))
         if isinstance(value, Mapping):
             if len(path) == 1 or (path[0] == DEVICES and len(path) == 2):
                 yield from _flat({f"{text(path)}.{key}": inner for key, inner in value.items()}, base, where)

@@ -78,7 +78,7 @@ def load(
         clients = max(1, round(curve.most))
     elif curve is not None:
         rate = curve.mean(0.0, duration or curve.length_s)
-    if not curves.asked(section.rate):
+    if not curves.declares_curve(section.rate):
         rate, share = rates.read(written("load.rate"), section.rate)
     assert isinstance(clients, int), "a search has been replaced by its highest point (`sweep.searched`)"
     load = Load(
@@ -113,7 +113,7 @@ def load(
 
 def _curve(section: LoadSection, folder: Path | None) -> Curve | None:
     """Returns the curve of the load, if any. Raises InputError for options that cannot be combined with a curve."""
-    asked = [name for name in ("rate", "clients") if curves.asked(getattr(section, name))]
+    asked = [name for name in ("rate", "clients") if curves.declares_curve(getattr(section, name))]
     if not asked:
         return None
     field = f"load.{asked[0]}"

@@ -88,7 +88,7 @@ def _value(section: str, field: Field, typed: Any) -> Any:
 def _counts(typed: Any) -> tuple[list[int], Any]:
     """Parses the option `clients`. For a list of numbers, returns the numbers, and the first number as the value of the
     field. For a search or a curve, returns no numbers and the unchanged value."""
-    if not isinstance(typed, str) or curves.asked(typed) or typed.startswith(sweep.AUTO):
+    if not isinstance(typed, str) or curves.declares_curve(typed) or typed.startswith(sweep.AUTO):
         return [], typed
     counts = resolve.counts("load.clients", written("load.clients"), typed)
     return list(counts), counts[0]

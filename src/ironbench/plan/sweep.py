@@ -56,7 +56,7 @@ _MOST_CLIENTS = 128
 """Upper end of a search without a declared range. Few databases benefit from more clients."""
 
 
-def asked(field: str, text: object) -> bool:
+def requests_search(field: str, text: object) -> bool:
     """Returns whether the field requests a search. Raises InputError for `auto` with an invalid range."""
     if not isinstance(text, str) or not text.startswith(AUTO):
         return False
@@ -75,7 +75,7 @@ def searched(section: LoadSection) -> tuple[LoadSection, Search | None]:
 
 def search(clients: object, rate: object, limits: Sequence[str], repeats: int) -> Search | None:
     """Returns the search that the load section requests. Returns None if it requests none. Raises InputError."""
-    of_clients, of_rate = asked("load.clients", clients), asked("load.rate", rate)
+    of_clients, of_rate = requests_search("load.clients", clients), requests_search("load.rate", rate)
     if not of_clients and not of_rate:
         if limits:
             ways = f"{written('load.clients', 'auto')} or {written('load.rate', 'auto:LOW-HIGH')}"

@@ -106,7 +106,7 @@ def _levels(name: str, value: Any, base: Mapping[str, Any], where: str) -> Itera
     elif isinstance(value, list | str):
         path = _field(name, base, where)
         for one in _ends(value, where) if isinstance(value, str) else value:
-            yield named(one), {path: one}
+            yield value_name(one), {path: one}
     else:
         raise InputError(where, "has no values", _WRITE.format(name))
 
@@ -158,7 +158,7 @@ def _readings(number: str, unit: str) -> dict[str, float]:
 
 
 def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
-    path = paths.found(name, base, where)
+    path = paths.field_path(name, base, where)
     if len(path) == 1 or path in paths.OPEN:
         raise InputError(
             where,
@@ -168,7 +168,7 @@ def _field(name: str, base: Mapping[str, Any], where: str) -> Path:
     return path
 
 
-def named(value: Any) -> str:
+def value_name(value: Any) -> str:
     """Returns the name of a value, such as `8`, `on` or `log+data`. The name of an empty value is `none`."""
     if isinstance(value, bool):
         return "on" if value else "off"

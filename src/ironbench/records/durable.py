@@ -50,7 +50,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def held(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
+def file_lock(path: Path, subject: str, fleeting: bool = False) -> Iterator[None]:
     """Holds the lock on a file inside the `with` block. If this process is killed, the kernel releases the lock. Raises
     InputError if another process holds the lock.
 
@@ -170,7 +170,7 @@ def remove_abandoned(directory: Path) -> list[Path]:
 def remove_abandoned_exports(folder: Path) -> list[Path]:
     """Removes the unfinished exports in a folder whose writers have ended. The folder may contain other files. Returns
     the removed paths."""
-    return [path for path in _named(folder, _EXPORT) if _removed(path)]
+    return [path for path in _entries_matching(folder, _EXPORT) if _removed(path)]
 
 
 def _unfinished(path: Path, flags: int) -> Iterator[Path]:
@@ -219,10 +219,10 @@ def _is(path: Path, descriptor: int) -> bool:
 def _unfinished_in(directory: Path) -> list[Path]:
     places = [directory, *sorted(directory.glob("labs/*"))]
     folders = (place / name for place in places for name in _FOLDERS)
-    return [path for folder in folders for path in _named(folder, _UNFINISHED)]
+    return [path for folder in folders for path in _entries_matching(folder, _UNFINISHED)]
 
 
-def _named(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
+def _entries_matching(folder: Path, pattern: re.Pattern[str]) -> list[Path]:
     """Returns the entries of a folder whose names match the pattern."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         return sorted(folder / entry.name for entry in entries if pattern.fullmatch(entry.name))

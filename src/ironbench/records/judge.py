@@ -80,7 +80,7 @@ def warnings(
     ]
     results += [*_too_few_workers(load, driven), *_relay(system, observation)]
     if budget is not None:
-        results += [*_unseen(system, observation), *_taken(system, observation, budget), *_ours(budget)]
+        results += [*_unseen(system, observation), *_cpu_taken_by_others(system, observation, budget), *_ours(budget)]
     if cycles and wrote(driven, observation) is not False:
         results += _checkpoints(observation, summary["elapsed_s"])
     results += [*_late_counts(observation, summary["elapsed_s"]), *_emulation(system, observation, budget)]
@@ -373,7 +373,7 @@ def _unseen(system: System, observation: Observation) -> list[Note]:
     return [note("server-unseen")]
 
 
-def _taken(system: System, observation: Observation, budget: Budget) -> list[Note]:
+def _cpu_taken_by_others(system: System, observation: Observation, budget: Budget) -> list[Note]:
     """Warns of CPU time used by other programs and virtual machines. If the server's processes are not visible, only
     steal time is considered, because the CPU time of the server would count as time of other programs."""
     if system.dsn is not None and "engine_cpu_s" not in observation.metrics:

@@ -38,7 +38,7 @@ from ironbench.model.search import ChosenLoad
 from ironbench.model.system import Setup, Trial
 from ironbench.plan import rates, sweep
 from ironbench.records import running_labs
-from ironbench.records.durable import held, remove_abandoned, write_whole
+from ironbench.records.durable import file_lock, remove_abandoned, write_whole
 from ironbench.records.store import Store
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ def begun_in(place: Path) -> list[str]:
     If ironbench chose the name, the name contains the start time. Otherwise, the modification time of the plan file is
     used. For an imported lab, this is the time of the import.
     """
-    return [name for _, name in sorted(_begun(place / "labs"))]
+    return [name for _, name in sorted(_labs_by_start(place / "labs"))]
 
 
 _OF_STORES = frozenset({"trials", "machines", "engines", "scripts", "queue", "notes"})
@@ -126,9 +126,9 @@ _SEPARATOR = ":"
 def begun_below(place: Path) -> list[str]:
     """Returns the names of all labs below the results directory `place`, in the order in which the labs started. See
     `place_of` for the form of the names."""
-    found = {name: (when, name) for when, name in _begun(place / "labs")}
+    found = {name: (when, name) for when, name in _labs_by_start(place / "labs")}
     for parts in _searched(place):
-        for when, last in _begun(place.joinpath(*parts)):
+        for when, last in _labs_by_start(place.joinpath(*parts)):
             name = _SEPARATOR.join((*parts, last) if parts else ("", last))
             if _SEPARATOR not in last:
                 found.setdefault(name, (when, name))
@@ -151,7 +151,7 @@ def place_of(results: Path, name: str) -> Path:
     return results.joinpath(*parts)
 
 
-def _begun(folder: Path) -> Iterator[tuple[str, str]]:
+def _labs_by_start(folder: Path) -> Iterator[tuple[str, str]]:
     """Yields start time and name of each lab directory in a folder."""
     with suppress(OSError):
         for one in os.scandir(folder):
@@ -364,7 +364,7 @@ class LabDirectory:
 
         Removes unfinished files of killed processes.
         """
-        with held(self.path / "lock", f"lab {self.path}"):
+        with file_lock(self.path / "lock", f"lab {self.path}"):
             remove_abandoned(self.path)
             with running_labs.announced(self.path):
                 yield

@@ -28,7 +28,7 @@ def keep(results: Path, floors: Sequence[Noise]) -> None:
         write_whole(results / FOLDER / name, msgspec.json.format(msgspec.json.encode(own), indent=1) + b"\n")
 
 
-def known(results: Path) -> tuple[Noise, ...]:
+def stored_floors(results: Path) -> tuple[Noise, ...]:
     """Returns every stored noise floor. Skips unreadable files.
 
     Earlier versions stored the upper bound of a confidence interval that shrank with the number of blocks. Floors are

@@ -39,7 +39,11 @@ def announced(directory: Path) -> Iterator[None]:
         name = hashlib.sha256(os.fsencode(here)).hexdigest()[:16]
         file = _folder() / f"{name}.json"
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        content = {"directory": str(here), "process": asdict(processes.own()), "namespace": processes.pid_namespace()}
+        content = {
+            "directory": str(here),
+            "process": asdict(processes.this_process()),
+            "namespace": processes.pid_namespace(),
+        }
         aside = file.with_suffix(f".{os.getpid()}")
         aside.write_text(json.dumps(content))
         aside.replace(file)
@@ -52,7 +56,7 @@ def announced(directory: Path) -> Iterator[None]:
                 file.parent.rmdir()  # fails while other labs are listed
 
 
-def known() -> list[RunningLab]:
+def all_running() -> list[RunningLab]:
     """Returns running labs, sorted by directory. Removes files of processes that have ended."""
     found = []
     with contextlib.suppress(OSError, IronbenchError):
@@ -79,7 +83,7 @@ def own_processes() -> frozenset[int]:
     """Returns the ids of all processes that belong to running labs and runs of this user. These are ironbench itself,
     its workers, and the servers that it started. These processes do not count as other programs that disturb a
     measurement."""
-    roots = {lab.process.pid for lab in known()}
+    roots = {lab.process.pid for lab in all_running()}
     with contextlib.suppress(OSError, IronbenchError):
         for entry in register.entries():
             if entry.namespace in ("", processes.pid_namespace()) and entry.owner.alive():

@@ -95,7 +95,7 @@ class Store:
     @contextmanager
     def measuring(self, series: str) -> Iterator[None]:
         """Locks a series for this process. Raises InputError if another process is measuring the series already."""
-        with durable.held(self.directory / f".{series}.lock", f"run {series}", fleeting=True):
+        with durable.file_lock(self.directory / f".{series}.lock", f"run {series}", fleeting=True):
             yield
 
     def keep(

@@ -40,10 +40,10 @@ def _work(choice: Choice) -> str:
 def work_name(choice: Choice) -> str:
     """Returns the name of the work in the syntax of the command line, such as `igen-oltp scale=2 weight=light`. Options
     with an empty value are left out."""
-    return _named(choice, {key: value for key, value in _values(choice).items() if value})
+    return _work_name(choice, {key: value for key, value in _values(choice).items() if value})
 
 
-def _named(choice: Choice, values: Mapping[str, str]) -> str:
+def _work_name(choice: Choice, values: Mapping[str, str]) -> str:
     return " ".join([choice.workload, *choice.scripts, *(f"{key}={value}" for key, value in values.items())])
 
 
@@ -51,10 +51,10 @@ def work_of_noise(choice: Choice) -> str:
     """Returns the name under which the noise of the work is stored. The name is like `work_name`, but contains the
     digests of scripts instead of their directories, and also options with an empty value."""
     if _named_only(choice):
-        return _named(choice, _values(choice))
+        return _work_name(choice, _values(choice))
     files = (Path(script).name for script in choice.scripts)
     scripts = sorted(f"{digest}:{file}" for digest, file in zip(choice.digests, files, strict=False))
-    return _named(replace(choice, scripts=tuple(scripts)), _values(choice))
+    return _work_name(replace(choice, scripts=tuple(scripts)), _values(choice))
 
 
 def work_names(choices: Iterable[Choice]) -> str:

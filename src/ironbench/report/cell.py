@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ironbench.model.record import Record
-from ironbench.report.numbers import NOT_KNOWN, base_unit, between, written
+from ironbench.report.numbers import NOT_KNOWN, base_unit, range_text, written
 from ironbench.stats.intervals import LEVEL
 from ironbench.study.subjects import failed_share
 from ironbench.study.summarise import Summary
@@ -72,14 +72,14 @@ Content = str | TableCell | Missing
 Row = tuple[Content, ...]
 
 
-def shown(content: Content) -> str:
+def cell_text(content: Content) -> str:
     """Formats a cell for people, such as `12.3 ms (11.0 to 14.0 ms, 2% failed)`."""
     if isinstance(content, str):
         return content
     if isinstance(content, Missing):
         return content.words
     low, high = content.low, content.high
-    bounds = "" if low is None or high is None else between(low, high, content.unit, bare=content.bare)
+    bounds = "" if low is None or high is None else range_text(low, high, content.unit, bare=content.bare)
     first, rest = (bounds, "") if content.value is None and bounds else (_value(content), bounds)
     beside = ", ".join(filter(None, (rest, content.note)))
     return f"{ESTIMATE if content.estimate else ''}{first}{f' ({beside})' if beside else ''}"

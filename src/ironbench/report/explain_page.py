@@ -12,7 +12,7 @@ from ironbench.report import wording
 from ironbench.report.answer import comparison
 from ironbench.report.as_json import plain_value
 from ironbench.report.breakdown import FEW, WIDTH, measure_name, measure_table, scripts, section, within
-from ironbench.report.cell import shown
+from ironbench.report.cell import cell_text
 from ironbench.report.charts.base import Table
 from ironbench.report.compare_page import NamedComparison
 from ironbench.report.derived import sentences
@@ -190,6 +190,6 @@ def _configuration(one: Explanation) -> str:
     # The machine and the engine may have facts with the same name. The first of them is used.
     known = {name: values(row) for name, row in reversed([*zip(names, named, strict=True)])}
     first = list(dict.fromkeys(names))[:FEW]
-    facts = [(name, shown(known[name][0]), shown(known[name][1])) for name in first]
+    facts = [(name, cell_text(known[name][0]), cell_text(known[name][1])) for name in first]
     more = len(main) + len(rest) - sum(name in first for name in names)
     return compare_answer.changed_facts(facts, more)

@@ -89,7 +89,7 @@ def _stated(one: GatedComparison) -> list[str]:
         return [gate_answer.size(one.finding), _reason(one)]
     inconclusive = one.outcome.value.lower()
     if one.why.code == "perhaps-slower":
-        return [f"{inconclusive}: {gate_answer.between(one)}", _reason(one)]
+        return [f"{inconclusive}: {gate_answer.slowdown_range(one)}", _reason(one)]
     return [f"{inconclusive}: {wording.text(one.why)}"]
 
 
@@ -215,10 +215,10 @@ def _changes(gate: Gate, one: GatedComparison) -> list[str]:
 
 
 def _why(gate: Gate, one: GatedComparison) -> list[str]:
-    return list(map(gate_answer.cause, _known(gate, one)))
+    return list(map(gate_answer.cause, _likely_causes(gate, one)))
 
 
-def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
+def _likely_causes(gate: Gate, one: GatedComparison) -> list[Cause]:
     """Returns the likely causes of a slowdown. Slower statements are included only if the comparison failed. Otherwise,
     their differences may be noise, because statement times come from few trials. In a lab with slices, they come from
     only one trial per configuration. New statements and changed plans are certain, so they are always included."""
@@ -228,7 +228,7 @@ def _known(gate: Gate, one: GatedComparison) -> list[Cause]:
 
 
 def _causes(gate: Gate, one: GatedComparison) -> list[dict[str, Any]]:
-    found = _known(gate, one)
+    found = _likely_causes(gate, one)
     return [{"cause": _KINDS[type(cause)], **clean_document(plain_value(cause))} for cause in found]
 
 

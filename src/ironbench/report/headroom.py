@@ -156,7 +156,7 @@ def _chart(found: Headroom) -> Chart:
     limit = found.limit.high or 0.0
     ends = [end for one in found.systems for at in one.rates if at.summary for end in (at.summary.low, at.summary.high)]
     suffix, factor = scale("s", [*ends, limit])
-    means, missed = _drawn(found, factor)
+    means, missed = _chart_points(found, factor)
     kind, axis = base.value_scale([*(end / factor for end in ends), limit / factor], _LOG_TIMES)
     x = {
         "field": "rate",
@@ -209,7 +209,7 @@ def _line(data: str, along: str, encoding: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _drawn(found: Headroom, factor: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _chart_points(found: Headroom, factor: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Returns the Vega data of all points. The second list contains only the points at rates that were not sustained in
     every trial."""
     means, missed = list[dict[str, Any]](), list[dict[str, Any]]()

@@ -243,7 +243,7 @@ def chart(one: History, id: str) -> Chart:
         at = [places[point.started_at + point.name] for point in line.points]
         for place, point in enumerate(line.points):
             kind = "spikes" if place in line.spikes else "judged" if point.judged else "single"
-            row = _drawn(line, point, at[place], unit, factor)
+            row = _chart_point(line, point, at[place], unit, factor)
             data[kind].append(row)
             data["flagged"] += [row] if point.flagged else []
         for first, last in line.segments if not line.open_question else ():
@@ -307,7 +307,7 @@ def _value(point: HistoryPoint, unit: str) -> TableCell:
     return TableCell(point.value, unit, *point.interval, CONFIDENCE) if point.interval else TableCell(point.value, unit)
 
 
-def _drawn(line: HistoryLine, point: HistoryPoint, place: int, unit: str, factor: float) -> dict[str, Any]:
+def _chart_point(line: HistoryLine, point: HistoryPoint, place: int, unit: str, factor: float) -> dict[str, Any]:
     names = {"system": line.name, "place": place, "point": point.name, "trials": len(point.trials)}
     return {**names, **base.figures(_value(point, unit), factor)}
 

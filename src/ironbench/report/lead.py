@@ -266,7 +266,7 @@ def peak_chart(leads: Leads) -> Chart | None:
         }
         for work, row, means in shown
     ]
-    named = rows.named(data)
+    named = rows.with_positions(data)
     metrics = list(dict.fromkeys(row["metric"] for row in data))
     reach = [row[end] for row in named for end in ("low", "high")] + [1.0, leads.clock or 1.0]
     domain = [min(0.9, min(reach) * 0.92), max(1.1, max(reach) * 1.08)]

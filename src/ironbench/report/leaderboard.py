@@ -215,7 +215,9 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
         sheet.licence(licence)
     boards = [published.get(one) for one in published.names() if name in ("", one)]
     ranked = [analysis.published(board, order, sheet, licence) for board in boards]
-    ranked += _own(list(dict.fromkeys([board.own for board in boards] or [name])), results, order, sheet, licence)
+    ranked += _own_rankings(
+        list(dict.fromkeys([board.own for board in boards] or [name])), results, order, sheet, licence
+    )
     if not ranked:
         store = Store(Path(results))
         rows = [row for row in store.listed() if row.workload == name]
@@ -238,7 +240,7 @@ def rankings(name: str, per: str, sort: str, licence: str, sheets: Sequence[str]
     return ranked
 
 
-def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: str) -> list[Ranking]:
+def _own_rankings(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: str) -> list[Ranking]:
     """Ranks the user's own results. The index of records is sufficient to find the peaks, so only trials at the peaks
     are read."""
     store = Store(Path(results))
@@ -251,6 +253,6 @@ def _own(names: Sequence[str], results: str, order: str, sheet: Sheet, licence: 
         reasons = tuple(
             note("of-subjects", subjects=label, note=why) for label, why in {**left_out, **along_curves}.items()
         )
-        ranked = analysis.own(did, store, order, sheet, licence)
+        ranked = analysis.rankings_of_records(did, store, order, sheet, licence)
         own_rankings += [*ranked[:-1], *(replace(last, left_out=reasons) for last in ranked[-1:])]
     return own_rankings

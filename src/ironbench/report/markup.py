@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from ironbench.report import assets, theme
-from ironbench.report.cell import Content, Missing, TableCell, shown
+from ironbench.report.cell import Content, Missing, TableCell, cell_text
 from ironbench.report.charts.base import Table
 from ironbench.report.page import CAVEATS
 from ironbench.words import CODE, clean_lines
@@ -43,7 +43,7 @@ def environment(*packages: str) -> Environment:
     made.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
     made.globals |= {
         "CAVEATS": CAVEATS,
-        "shown": shown,
+        "shown": cell_text,
         "table_class": table_class,
         "cell_class": cell_class,
         "figure_columns": figure_columns,
@@ -91,6 +91,6 @@ def table_class(content: Table) -> str:
 def _width(column: tuple[str, *tuple[Content, ...]]) -> int:
     """Returns the width in characters that a column needs: the length of its longest value or word."""
     head, *cells = column
-    values = [shown(cell) for cell in cells if isinstance(cell, TableCell)]
+    values = [cell_text(cell) for cell in cells if isinstance(cell, TableCell)]
     words = [word for cell in cells if not isinstance(cell, TableCell) for word in _words(cell)]
     return max(map(len, (*head.split(" "), *values, *words)))

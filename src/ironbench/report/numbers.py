@@ -160,10 +160,10 @@ def span(summary: Summary, unit: str) -> str:
     that there is no range."""
     if summary.n == 1:
         return "n=1: no range"
-    return between(summary.low, summary.high, unit)
+    return range_text(summary.low, summary.high, unit)
 
 
-def between(low: float, high: float, unit: str, bare: bool = False) -> str:
+def range_text(low: float, high: float, unit: str, bare: bool = False) -> str:
     """Formats a range, with the same unit for both ends. `bare`: whether to omit the unit."""
     if unit in _LADDERS:
         name, factor = scale(unit, [low, high])

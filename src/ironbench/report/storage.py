@@ -254,7 +254,7 @@ def sections(study: Study) -> list[Section]:
 
 
 def _latencies(parts: charts.Parts, drawn: tuple[Chart, ...] = ()) -> Section:
-    return Section("storage-latency", "I/O latency", charts=drawn, tables=_named(parts))
+    return Section("storage-latency", "I/O latency", charts=drawn, tables=_titled_tables(parts))
 
 
 def of_lab(groups: Sequence[tuple[str, Sequence[Record]]]) -> list[Section]:
@@ -285,7 +285,7 @@ def _summaries(records: Sequence[Record]) -> dict[str, Summary]:
     return {name: one for name, one in every.items() if one}
 
 
-def _named(parts: Sequence[tuple[str, Sequence[StorageTestResult]]]) -> tuple[tuple[str, Table], ...]:
+def _titled_tables(parts: Sequence[tuple[str, Sequence[StorageTestResult]]]) -> tuple[tuple[str, Table], ...]:
     many = len(parts) > 1
     return tuple((name if many else "", details(lines)) for name, lines in parts if lines)
 

@@ -60,7 +60,7 @@ def study(directory: LabDirectory, records: Sequence[Record]) -> Study:
     lab, counting = directory.lab(), (Purpose.LAB, Purpose.OBSERVED)
     measured = [record for record in records if record.purpose in counting]
     stage = max(1, len(directory.declared()))
-    floors = [floor for place in {usual_results(), *_around(directory)} for floor in noise.known(place)]
+    floors = [floor for place in {usual_results(), *_around(directory)} for floor in noise.stored_floors(place)]
     faults = directory.store.faults({record.id for record in records})
     found = lab_study(lab, measured, directory.store, floors, sentences(measured), stage, faults=faults)
     return replace(found, left_out=(*found.left_out, *repeated_blocks(directory.set_aside())))

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ironbench.report.cell import Content, TableCell, shown
+from ironbench.report.cell import Content, TableCell, cell_text
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.page import Answer, Section
 from ironbench.words import clean as clean
@@ -91,7 +91,8 @@ def bars(rows: Sequence[tuple[str, TableCell]], width: int = 40, indent: str = "
     names = [clean(name) for name, _ in rows]
     longest = max(map(width_of, names), default=0)
     return "\n".join(
-        f"{indent}{left(name, longest)} {_bar((cell.value or 0.0) / most if most > 0 else 0.0, width)} {shown(cell)}"
+        f"{indent}{left(name, longest)} "
+        f"{_bar((cell.value or 0.0) / most if most > 0 else 0.0, width)} {cell_text(cell)}"
         for name, (_, cell) in zip(names, rows, strict=True)
     )
 
@@ -142,7 +143,7 @@ class Column:
     @property
     def lines(self) -> tuple[str, ...]:
         """The head and the cells, formatted for people."""
-        return (self.head, *map(shown, self.cells))
+        return (self.head, *map(cell_text, self.cells))
 
     @property
     def width(self) -> int:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from ironbench import engines
 from ironbench.catalogue import base_name, part_of
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, EMPTY, Content, Row, TableCell, centre, ratios, shown, with_range
+from ironbench.report.cell import ABSENT, EMPTY, Content, Row, TableCell, cell_text, centre, ratios, with_range
 from ironbench.report.cell import spread as spread_of
 from ironbench.report.charts.base import Table
 from ironbench.report.charts.queries import by_query
@@ -67,7 +67,7 @@ def _sentence(part: SubjectResults) -> str:
         texts[0] = f"reaches {texts[0]} {unit_of(merits[0])}, {_how(merits[0])}"
     mean = metrics.get("query_time_geomean_s")
     if mean is not None:
-        texts.append(f"answers a query in {shown(with_range(mean, 's'))} (geometric mean)")
+        texts.append(f"answers a query in {cell_text(with_range(mean, 's'))} (geometric mean)")
     texts = [words for words in texts if words]
     trials = len(part.curve.peak.trials) if part.curve.peak else 0
     if not texts:
@@ -88,7 +88,7 @@ def _how(metric: str) -> str:
 
 def _bare(summary: Summary, unit: str) -> str:
     """Formats a value without its unit, because the sentence names the unit only once, after the last value."""
-    return shown(replace(with_range(summary, unit), bare=True))
+    return cell_text(replace(with_range(summary, unit), bare=True))
 
 
 def card(part: SubjectResults) -> tuple[Content, str, list[tuple[str, Content]]]:

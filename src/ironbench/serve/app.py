@@ -132,7 +132,7 @@ class Pages:
 
     def gate(self, request: Request) -> Response:
         fields = request.query_params
-        return gate.shown(
+        return gate.gate_response(
             self.results, request.path_params["lab"], fields.get("margin", ""), fields.get("undecided", "")
         )
 

@@ -181,7 +181,7 @@ def archive_page(results: Results, query: ArchiveQuery, view: str, answers: Answ
         any_records=bool(results.index().count("true")),
         query=query,
         choices={
-            field: [(one, machines.get(one) or _shown(field, one)) for one in known]
+            field: [(one, machines.get(one) or _field_text(field, one)) for one in known]
             for field, known in found.choices.items()
         },
         rows=shown_rows(found.rows),
@@ -206,7 +206,7 @@ def status_word(status: str) -> str:
     return Status(status).word if status in set(Status) else status
 
 
-def _shown(field: str, value: str) -> str:
+def _field_text(field: str, value: str) -> str:
     return status_word(value) if field == "status" else value
 
 

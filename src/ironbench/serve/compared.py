@@ -33,7 +33,7 @@ def compared(results: Results, picks: Sequence[str], different_work: bool) -> HT
     if len(picks) != 2:
         cause = f"needs two sides, but {len(picks)} {'is' if len(picks) == 1 else 'are'} selected"
         raise InputError("comparison", cause, "select two records, or enter two names")
-    found = compare_named(named(results, picks[0]), named(results, picks[1]), different_work)
+    found = compare_named(picked_records(results, picks[0]), picked_records(results, picks[1]), different_work)
     return report_page(
         "compare.html",
         page_of(found),
@@ -47,7 +47,7 @@ def compared(results: Results, picks: Sequence[str], different_work: bool) -> HT
     )
 
 
-def named(results: Results, pick: str) -> NamedRecords:
+def picked_records(results: Results, pick: str) -> NamedRecords:
     """Returns the records that a pick selects. A pick is a record, series or label of runs, or `LAB/NAME` for a record,
     configuration or factor value of a lab. Raises InputError if there are no such records, or too many."""
     from ironbench.records.selection import NamedRecords, named_in

@@ -39,12 +39,12 @@ def summary(study: Study) -> dict[str, Any] | None:
     return {"closed": found.closed, "word": found.outcome.value, "sentence": sentence(found)}
 
 
-def shown(results: Results, lab: str, margin: str, undecided: str) -> HTMLResponse:
+def gate_response(results: Results, lab: str, margin: str, undecided: str) -> HTMLResponse:
     """Returns the page of a gate. Raises InputError if the lab does not exist or has no comparison, or if the margin is
     invalid."""
     from ironbench.report.gate_page import page as page_of
 
-    found = _asked(results, lab, margin, undecided)
+    found = _gate(results, lab, margin, undecided)
     return report_page(
         "gate.html",
         page_of(found),
@@ -68,12 +68,12 @@ def document(results: Results, lab: str, kind: str, margin: str, undecided: str)
 
     if kind not in _KINDS:
         raise InputError(f"gate.{kind}", "is not a gate document", f"use {', '.join(_KINDS)}")
-    content = written(_asked(results, lab, margin, undecided), FORMATS[kind])
+    content = written(_gate(results, lab, margin, undecided), FORMATS[kind])
     headers = {"content-disposition": f'attachment; filename="gate.{kind}"'}
     return Response(content, media_type=_KINDS[kind], headers=headers)
 
 
-def _asked(results: Results, lab: str, margin: str, undecided: str) -> Gate:
+def _gate(results: Results, lab: str, margin: str, undecided: str) -> Gate:
     from ironbench.report.studies import study_of
     from ironbench.study.gate import POLICIES
 

@@ -137,7 +137,7 @@ class Events:
             if known is not None and not known.alive():
                 known = None
             one = running.experiment(self._results, name, process=known)
-            state = None if one is None else _event("state", {"trial": shown(one), "machine": self._meter.now()})
+            state = None if one is None else _event("state", {"trial": trial_state(one), "machine": self._meter.now()})
             file, process = (one.file, one.process) if one else (None, None)
             same = seen is not None and file == seen.file
             asked_s = seen.asked_s if seen is not None and known is not None else now_s
@@ -166,7 +166,7 @@ async def _sleep(least_s: float) -> None:
     await asyncio.sleep(math.ceil((now_s + least_s) / _GLANCE_S) * _GLANCE_S - now_s)
 
 
-def shown(one: Experiment) -> dict[str, Any] | None:
+def trial_state(one: Experiment) -> dict[str, Any] | None:
     """Returns the state of the trial as values that JSON can represent. Returns None if no trial has started."""
     return None if one.state is None else msgspec.to_builtins(one.state)
 

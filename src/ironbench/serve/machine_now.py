@@ -43,7 +43,7 @@ class MachineMeter:
             return self._shown
         after = self._counters(at_s)
         before, self._last = self._last, after
-        self._shown = _between(before, after) if before is not None else {}
+        self._shown = _machine_use(before, after) if before is not None else {}
         return self._shown
 
     def _counters(self, at_s: float) -> _MachineCounters:
@@ -56,7 +56,7 @@ class MachineMeter:
         return _MachineCounters(at_s, tuple(map(int, first)), devices)
 
 
-def _between(before: _MachineCounters, after: _MachineCounters) -> dict[str, Any]:
+def _machine_use(before: _MachineCounters, after: _MachineCounters) -> dict[str, Any]:
     span_s = after.at_s - before.at_s
     ticks = [b - a for a, b in zip(before.cpu, after.cpu, strict=False)]
     total = sum(ticks) or 1

@@ -234,7 +234,7 @@ class Queue:
         server takes over."""
         if not self._starts_labs:
             with contextlib.suppress(IronbenchError, OSError):
-                self._lock.enter_context(durable.held(self.folder / "lock", f"queue {self.folder}"))
+                self._lock.enter_context(durable.file_lock(self.folder / "lock", f"queue {self.folder}"))
                 self._starts_labs = True
         return self._starts_labs
 

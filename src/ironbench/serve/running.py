@@ -65,7 +65,7 @@ def experiments(results: Results) -> list[Experiment]:
 
 def elsewhere(results: Results) -> list[Experiment]:
     """Returns running labs of this user whose directories are not among these results."""
-    here, running = (results.directory / "labs").resolve(), running_labs.known()
+    here, running = (results.directory / "labs").resolve(), running_labs.all_running()
     shown = {results.place(name).resolve() for name in results.labs()} if running else set()
     return [
         Experiment("", "", lab.process, *_state(lab.directory, lab.process), lab.directory.name)

@@ -19,7 +19,7 @@ from ironbench.records import importer
 from ironbench.records.bundle import SUFFIX, Reader
 from ironbench.records.export import export as write
 from ironbench.records.labs import LabDirectory
-from ironbench.serve.compared import named
+from ironbench.serve.compared import picked_records
 from ironbench.serve.page import page
 from ironbench.serve.results import Results, error_text
 from ironbench.words import counted
@@ -73,7 +73,7 @@ def export(results: Results, picks: Sequence[str], folder: Path) -> Path:
         path = folder / f"{directory.path.name}{SUFFIX}"
         write(directory.store, directory.records(), path, directory)
         return path
-    sides = [named(results, pick) for pick in picks]
+    sides = [picked_records(results, pick) for pick in picks]
     stores = {side.store.directory for side in sides}
     if len(stores) != 1:
         cause = "no record is selected" if not sides else "records of several labs are selected"

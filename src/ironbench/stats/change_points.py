@@ -151,11 +151,11 @@ def changes(values: Sequence[float], own_variances: Sequence[float], chance: flo
     x, own = np.asarray(values, dtype=float), np.asarray(own_variances, dtype=float)
     if len(x) < LEAST:
         return Changes((), (), unconfirmed=False, between=0.0)
-    apart = _apart(x, own + _between(x, own), t_quantile(1 - chance / NIGHTS / 2, len(x) - 2))
+    apart = _apart(x, own + _variance_between_points(x, own), t_quantile(1 - chance / NIGHTS / 2, len(x) - 2))
     kept = np.flatnonzero(~apart)
     x, own = x[kept], own[kept]
     found: list[int] = []
-    between, alike = _between(x, own), 0.0
+    between, alike = _variance_between_points(x, own), 0.0
     if len(x) >= LEAST:
         alike = _correlation(x, own)
         # Neighbours are correlated, so they differ less than independent points. Differences of neighbours contain only
@@ -191,7 +191,7 @@ def _correlation(x: Values, own: Values) -> float:
     """Returns the correlation r of neighbouring points. The variance between points is estimated twice: from
     differences of neighbours, and from differences of points two apart. The second estimate divided by the first is 1 +
     r."""
-    near, far = (_shown(x, own, apart) for apart in (1, 2))
+    near, far = (_variance_at_distance(x, own, apart) for apart in (1, 2))
     return min(max(far / near - 1, 0.0), _MOST_ALIKE) if near > 0 else 0.0
 
 
@@ -214,13 +214,13 @@ def _apart(x: Values, variances: Values, bound: float) -> np.ndarray[Any, np.dty
     return above | below
 
 
-def _between(x: Values, own: Values) -> float:
+def _variance_between_points(x: Values, own: Values) -> float:
     """Returns the variance between points, without the points' own variance. The variance is estimated from differences
     of neighbours, so the mean need not be known."""
-    return max(_shown(x, own, 1), 0.0)
+    return max(_variance_at_distance(x, own, 1), 0.0)
 
 
-def _shown(x: Values, own: Values, apart: int) -> float:
+def _variance_at_distance(x: Values, own: Values, apart: int) -> float:
     """Estimates the variance between points from differences of points that are `apart` points apart. The estimate is
     half of the mean squared difference (von Neumann, Annals of Mathematical Statistics 12, 1941), minus the points' own
     variance. The largest differences are excluded, because changes and spikes cause them."""

@@ -23,10 +23,10 @@ MOST_BLOCKS = 10_000
 def power(effect: float, blocks: int, level: float) -> float:
     """Returns the probability that a two-sided t test at `level` detects a mean log ratio of `effect` standard
     deviations."""
-    return _found(abs(effect) * math.sqrt(blocks), blocks - 1, level)
+    return _detection_probability(abs(effect) * math.sqrt(blocks), blocks - 1, level)
 
 
-def _found(shift: float, freedom: int, level: float) -> float:
+def _detection_probability(shift: float, freedom: int, level: float) -> float:
     """Returns the probability that a two-sided t test at `level` detects an effect of `shift` standard errors."""
     critical = t_quantile(1 - level / 2, freedom)
     return 1 - noncentral_t_below(critical, freedom, shift) + noncentral_t_below(-critical, freedom, shift)
@@ -67,11 +67,11 @@ def errors_found(freedom: int, level: float) -> float:
     """Returns the effect that a two-sided t test detects with probability `POWER`. The effect is in standard errors of
     its estimate."""
     low, high = 0.0, 1.0
-    while _found(high, freedom, level) < POWER:
+    while _detection_probability(high, freedom, level) < POWER:
         high *= 2
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if _found(middle, freedom, level) < POWER else (low, middle)
+        low, high = (middle, high) if _detection_probability(middle, freedom, level) < POWER else (low, middle)
     return high
 
 

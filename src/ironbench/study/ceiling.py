@@ -232,7 +232,7 @@ def ceiling(
     known = baseline or Baseline()
     spent = known.spent
     shares = {part: sum(spent.share(name) for name in SPENT[part]) for part in parts} if spent else {}
-    seen = tuple(part for part in parts if spent is None or _seen(part, spent, known.cached))
+    seen = tuple(part for part in parts if spent is None or _took_time(part, spent, known.cached))
     taken = spent.limit.taken if spent else 0.0
     if finding.ratios:
         speedup, low, high = _as_speedup(finding)
@@ -258,7 +258,7 @@ def ceiling(
     )
 
 
-def _seen(part: str, spent: TimeSpent, cached: bool) -> bool:
+def _took_time(part: str, spent: TimeSpent, cached: bool) -> bool:
     """Returns whether a part took time in the baseline. For `data`, reads do not count if they are served from the page
     cache."""
     names = (DATA_WRITE,) if part == "data" and cached else SPENT[part]

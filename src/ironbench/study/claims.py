@@ -149,7 +149,7 @@ def interval_over_trials(metric: str, records: Sequence[Record], level: float) -
 def _ratio(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
     """Confirms a claim about a ratio if the whole confidence interval is inside the claimed range, and refutes it if
     the whole interval is outside."""
-    match = _between(claim.cells[0], claim.cells[1], claim.metric, findings)
+    match = _declared_interval(claim.cells[0], claim.cells[1], claim.metric, findings)
     if match is None:
         cells = tuple(map(lab.configuration, claim.cells[:2]))
         return JudgedClaim(claim, ClaimVerdict.UNDECIDED, (note("not-compared", cells=cells),))
@@ -194,7 +194,7 @@ def _order(lab: Lab, claim: Claim, findings: Sequence[Finding]) -> JudgedClaim:
 
 
 def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> Conclusion:
-    match = _between(cell, other, metric, findings)
+    match = _declared_interval(cell, other, metric, findings)
     if match is None:
         return Conclusion.CANNOT_TELL
     turned = {Conclusion.FASTER: Conclusion.SLOWER, Conclusion.SLOWER: Conclusion.FASTER}
@@ -202,7 +202,9 @@ def _conclusion(cell: str, other: str, metric: str, findings: Sequence[Finding])
     return conclusion if match[0].cell == cell else turned.get(conclusion, conclusion)
 
 
-def _between(cell: str, other: str, metric: str, findings: Sequence[Finding]) -> tuple[Finding, float, float] | None:
+def _declared_interval(
+    cell: str, other: str, metric: str, findings: Sequence[Finding]
+) -> tuple[Finding, float, float] | None:
     """Finds the declared finding that compares two configurations, in either direction. Returns the finding and the
     confidence interval of the ratio of `cell` to `other`."""
     for finding in findings:

@@ -350,7 +350,7 @@ def _unintended(metric: str, lab: Lab, a: Sequence[Record], b: Sequence[Record])
     if len({record.machine for record in (*a, *b)}) > 1 and a[0].system.commands == b[0].system.commands:
         notes.append(note("machine-changed"))
     notes += too_few_workers((*a, *b))
-    meant = _meant(lab, a[0].cell.name, b[0].cell.name)
+    meant = _varied_facts(lab, a[0].cell.name, b[0].cell.name)
     sides = [_facts_of_all(a), _facts_of_all(b)]
     for name in differing(sides):
         if name not in meant and not name.startswith(_INCIDENTAL):
@@ -373,7 +373,7 @@ def _searched(lab: Lab, a: Record, b: Record) -> list[Note]:
     return [note("loads-searched", of=of, cell=loads[0], baseline=loads[1])]
 
 
-def _meant(lab: Lab, cell: str, baseline: str) -> set[str]:
+def _varied_facts(lab: Lab, cell: str, baseline: str) -> set[str]:
     """Returns the names of the facts that the lab varies between the two configurations."""
     declared = {setup.cell.name: setup for setup in lab.all_setups}
     if cell not in declared or baseline not in declared:

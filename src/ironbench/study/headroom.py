@@ -222,7 +222,7 @@ def crossing(points: Iterable[tuple[float, float, bool]], limit: float) -> float
     if at == 0:
         return 0.0
     (low, *_), (high, _, sustained) = ordered[at - 1 : at + 1]
-    return _between(low, over[at - 1], high, over[at], sustained)
+    return _interpolated_rate(low, over[at - 1], high, over[at], sustained)
 
 
 def _over(value: float, limit: float, sustained: bool) -> float:
@@ -231,7 +231,7 @@ def _over(value: float, limit: float, sustained: bool) -> float:
     return over if sustained else max(over, _UNSUSTAINED)
 
 
-def _between(low: float, under: float, high: float, over: float, sustained: bool) -> float:
+def _interpolated_rate(low: float, under: float, high: float, over: float, sustained: bool) -> float:
     """Interpolates between a rate within the limit and a higher rate that exceeds the limit. In a queue, the reciprocal
     of a response time percentile falls linearly with the rate, down to 0 at the capacity (exactly so for M/M/1:
     Kleinrock, Queueing Systems I, 1975, section 3.2). A rate that was not sustained is above the capacity, where this

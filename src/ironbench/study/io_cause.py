@@ -64,7 +64,7 @@ def cause(sides: Sequence[Sequence[Record]], name: str) -> Cause:
     known = [one for one in most if any(base_name(metric) in _COUNTED for metric in one.metrics)]
     if not known:
         return Cause.UNKNOWN
-    own, whole = sum(_own(one, kind) for one in known), sum(one.metrics.get(name, 0.0) for one in known)
+    own, whole = sum(_engine_io_rate(one, kind) for one in known), sum(one.metrics.get(name, 0.0) for one in known)
     if own >= _ENOUGH * whole:
         return Cause.SERVER
     # Writes are not ruled out, because the engine's counters are incomplete: each flush rewrites the last WAL page, but
@@ -77,7 +77,7 @@ def _per_transaction(side: Sequence[Record], name: str) -> float:
     return fmean([rate / throughput for rate, throughput in rates if throughput > 0] or [0.0])
 
 
-def _own(record: Record, kind: str) -> float:
+def _engine_io_rate(record: Record, kind: str) -> float:
     """Returns the engine's I/O per second. The result is the sum over all objects, because files of several roles may
     share a device."""
     metrics = record.metrics

@@ -251,12 +251,12 @@ def _by_work(
         if record.purpose not in AUXILIARY:
             version = record.software.get("ironbench", "")
             drove = f" (ironbench {version})" if versions_differ and version else ""
-            asked = " ".join((names[work(record)], *_asked(record.cell.load)))
+            asked = " ".join((names[work(record)], *_load_options(record.cell.load)))
             groups.setdefault(f"{asked}{drove}", []).append(record)
     return {work: tuple(group) for work, group in groups.items()}
 
 
-def _asked(load: Load) -> list[str]:
+def _load_options(load: Load) -> list[str]:
     """Lists the load options that affect results and differ from their defaults."""
     usual = Load()
     words = []

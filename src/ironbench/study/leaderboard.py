@@ -181,7 +181,9 @@ def _at_peak(rows: Sequence[Listed]) -> list[Listed]:
     return [*kept, *sorted(others, key=lambda row: row.throughput or 0.0)[:1]]
 
 
-def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str) -> list[Ranking]:
+def rankings_of_records(
+    records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, licence: str
+) -> list[Ranking]:
     """Returns one ranking for each work. A ranking orders the peaks of all systems that have done this work by the
     workload's score metric."""
     rankings = []
@@ -190,7 +192,9 @@ def own(records: Sequence[Record], archive: Archive, sort: str, sheet: Sheet, li
         measured = [(subject, peak) for subject in subjects(group) if (peak := curve(subject).peak) is not None]
         score = score_of([peak for _, peak in measured])
         places = [
-            _own(subject, peak, score, archive, sheet, licence) for subject, peak in measured if score in peak.metrics
+            _ranked_result(subject, peak, score, archive, sheet, licence)
+            for subject, peak in measured
+            if score in peak.metrics
         ]
         if places:
             title = f"own results: {work_name(group[0].choice)}"
@@ -225,7 +229,9 @@ def _published(entry: PublishedResult, sheet: Sheet, licence: str) -> RankedResu
     )
 
 
-def _own(subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: Sheet, licence: str) -> RankedResult:
+def _ranked_result(
+    subject: Subject, peak: Peak, metric: str, archive: Archive, sheet: Sheet, licence: str
+) -> RankedResult:
     record, score = peak.trials[0], peak.metrics[metric]
     machine = archive.machine(machine_of(record))
     cpu, held = machine.get("cpu", {}), pinned_cpus(record)

@@ -82,7 +82,7 @@ def times(
         written = [(one.block, _by_key(one, archive)) for one in own]
         timed[name] = _as_first(written, timed[first], complete[name] and complete[first]) if timed else written
     pooled = {name: _pooled(own for _, own in trials) for name, trials in timed.items()}
-    keys = _shown(pooled.values())
+    keys = _commands_to_show(pooled.values())
     compared = paired_ratios if in_blocks else unpaired_ratios
     times = []
     for name, trials in timed.items():
@@ -125,7 +125,7 @@ def _pooled(trials: Iterable[Mapping[CommandKey, Statement]]) -> dict[CommandKey
     return alike
 
 
-def _shown(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[CommandKey]:
+def _commands_to_show(pooled: Iterable[Mapping[CommandKey, Sequence[Statement]]]) -> list[CommandKey]:
     """Selects the commands to show. For each command, the group in which it took the most time counts. Commands are in
     the order of the first group. Commands that it lacks follow in the order of the other groups."""
     spent: dict[CommandKey, float] = {}

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ironbench.catalogue import base_name, part_of
-from ironbench.catalogue.storage_tests import KDISKMARK, known, order
+from ironbench.catalogue.storage_tests import KDISKMARK, order, storage_test
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
 from ironbench.model.note import Note, note
 from ironbench.model.record import Record
@@ -67,7 +67,7 @@ def tested(metrics: Mapping[str, Summary]) -> tuple[StorageTestResult, ...]:
             figures.setdefault(part.removeprefix(_PROFILE), {})[base_name(name)] = summary
     tests = []
     for name, own in sorted(figures.items(), key=lambda item: order(item[0])):
-        test = known(name)
+        test = storage_test(name)
         if test is not None and RATE in own:
             tests.append(StorageTestResult(name, test.title, test.direction, _kind(name), test.block_bytes, own))
     return tuple(tests)

@@ -125,7 +125,7 @@ def timeline(record: Record, archive: Archive) -> Timeline:
         for known in (whole if reduce is fmean else len(times),)
     )
     observed = archive.observed(record.id)
-    return Timeline(record.id, float(step), lines, devices(observed), _own(observed))
+    return Timeline(record.id, float(step), lines, devices(observed), _observer_series(observed))
 
 
 def line(metric: str, times: Sequence[float], values: Sequence[float]) -> TimelineSeries:
@@ -146,7 +146,7 @@ def every_second(trial: Record, archive: Archive) -> Iterator[SecondOfTrial]:
                 yield SecondOfTrial(trial.id, trial.status.word, metric, float(t), float(value))
 
 
-def _own(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
+def _observer_series(observed: Mapping[str, Columns]) -> tuple[TimelineSeries, ...]:
     return tuple(
         TimelineSeries(
             base_name(name),

@@ -75,7 +75,7 @@ class ProbeClient:
 
         progress = _core.Progress()
         self._work.on_stop(progress.stop)
-        return _seen(_core.drive(self._plan({"duration_s": duration_s}), progress))
+        return _probe_times(_core.drive(self._plan({"duration_s": duration_s}), progress))
 
     @contextmanager
     def watching(self) -> Iterator[Callable[[], ProbeTimes]]:
@@ -96,13 +96,13 @@ class ProbeClient:
         thread = threading.Thread(target=watch, name="bystander", daemon=True)
         thread.start()
 
-        def seen() -> ProbeTimes:
+        def response_times() -> ProbeTimes:
             if errors:
                 raise FailureError("probe client", str(errors[0])) from errors[0]
-            return _seen(results[0])
+            return _probe_times(results[0])
 
         try:
-            yield seen
+            yield response_times
         finally:
             progress.finish()
             thread.join()
@@ -126,7 +126,7 @@ class ProbeClient:
         )
 
 
-def _seen(result: DriveResult) -> ProbeTimes:
+def _probe_times(result: DriveResult) -> ProbeTimes:
     summary = msgspec.json.decode(result.summary, type=dict[str, Any])
     times = {kind: result.histograms[f"response_time{{script={kind}}}"] for kind in KINDS}
     return ProbeTimes(times, summary["failed"], summary["not_started"], summary["errors"], summary["cause"])

@@ -48,7 +48,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_directory_that_is_not_there_is_refused() -> None:
     with pytest.raises(InputError, match="has no such directory") as caught:
-        host.seen("ssh://bench@db.example", (Path("/srv/db"), Path("/srv/dbb")))
+        host.examine("ssh://bench@db.example", (Path("/srv/db"), Path("/srv/dbb")))
     assert caught.value.subject == "--data /srv/dbb"
 
 
@@ -69,6 +69,6 @@ def test_a_directory_may_be_where_the_user_may_not_look(tmp_path: Path, place: s
 
 
 def test_room_in_shared_memory_is_asked_for_on_that_machine() -> None:
-    seen = host.seen("ssh://bench@db.example", (Path("/srv/db"),))
+    seen = host.examine("ssh://bench@db.example", (Path("/srv/db"),))
     (found,) = (one for one in examine(seen, host.AREAS) if one.name == "shared memory")
     assert (found.visible, found.severity) == (True, "warning")

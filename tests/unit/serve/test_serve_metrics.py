@@ -160,7 +160,7 @@ def test_a_trial_that_is_prepared_has_no_rate(tmp_path: Path) -> None:
 
 def test_a_lab_in_another_directory_has_only_its_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_labs, "_folder", lambda: tmp_path / "running")
-    own = processes.own()
+    own = processes.this_process()
     state = LiveTrial(
         own.pid, time.time(), "", "a", 0, "lab", 1, "run", 1.0, 30.0, 4, seconds=((1.0, 5, 0, None, None, 0),)
     )

@@ -153,7 +153,7 @@ def test_figures_of_merit_are_withheld_when_a_query_was_not_answered() -> None:
     assert found["stream_throughput"] == pytest.approx(2 * 22 * 3600 / 30)
     assert found["composite"] == pytest.approx((3600.0 * 2 * 22 * 120) ** 0.5)
     assert found["query_time_s{query=q07}"] == 1.0
-    promised = {(name, part) for name, parts in figures.kept(both, "no").items() for part in parts}
+    promised = {(name, part) for name, parts in figures.metrics_of_trial(both, "no").items() for part in parts}
     assert promised == {(base_name(name), part_of(name)) for name in found if not name.startswith("lateness")}
     power.ran[5] = done(power.ran[5].name, 5.0, 6.0, streams.OVER_LIMIT)
     withheld = figures.metrics(both, power, through)

@@ -84,10 +84,10 @@ def _try(settings: dict[str, str]) -> None:
             subject = written("system.set", f"{name}={value}")
             if "not recognized" not in error.cause:
                 raise InputError(subject, error.cause.splitlines()[0], "change the value") from None
-            raise InputError(subject, "DuckDB has no such setting", nearest(name, _known())) from None
+            raise InputError(subject, "DuckDB has no such setting", nearest(name, _setting_names())) from None
 
 
-def _known() -> list[str]:
+def _setting_names() -> list[str]:
     trial = DuckdbProcess(OpenRequest(":memory:"))
     try:
         return [row[0] or "" for row in trial.connect().query("select name from duckdb_settings()")]

@@ -122,7 +122,7 @@ def tool(system: System) -> BackupProgram:
     """Returns mariadb-backup if it is installed, because copying files is much faster than dumping. Otherwise returns
     mariadb-dump. Raises InputError."""
     for one, programs in _TOOLS:
-        if all(_found(system, name) for name in programs):
+        if all(_find_program(system, name) for name in programs):
             return one
     raise InputError(
         f"{_COPY} and {_DUMP}",
@@ -162,7 +162,7 @@ def _where(session: Session) -> list[str]:
     return [f"--user={connection['user']}", f"--socket={connection['socket']}"]
 
 
-def _found(system: System, name: str) -> Path | None:
+def _find_program(system: System, name: str) -> Path | None:
     """Finds a program in the server's directory or on PATH."""
     sibling = installation.find(system.settings.get("bin")).server.with_name(name)
     program = sibling if sibling.is_file() else shutil.which(name)
@@ -170,7 +170,7 @@ def _found(system: System, name: str) -> Path | None:
 
 
 def _program(system: System, name: str) -> Path:
-    program = _found(system, name)
+    program = _find_program(system, name)
     if program is None:
         raise InputError(name, "is no longer on PATH", "install it again")
     return program

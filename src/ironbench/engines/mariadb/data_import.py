@@ -68,7 +68,7 @@ class MariadbDataImport(DataImport):
 
     def restored(self, session: Session, dump: Path, jobs: int, show: Show) -> RestoreResult:
         subject, text = f"dump {dump}", _examined(dump, dump.stat().st_mtime_ns)
-        if unknown := [name for name in sorted(text.collations) if not _known(session, name)]:
+        if unknown := [name for name in sorted(text.collations) if not _is_collation_known(session, name)]:
             raise _lacks(subject, text, unknown, str(session.facts().get("version", "")))
         return RestoreResult(left_out=_run(session, dump, text, show, own=False), has_end_mark=text.has_end_mark)
 
@@ -98,7 +98,7 @@ def _examined_setup(file: Path, dump: Path | None) -> MysqlSqlText:
     return sql_text.examined(file, f"setup file {file}", own=True, database=database)
 
 
-def _known(session: Session, collation: str) -> bool:
+def _is_collation_known(session: Session, collation: str) -> bool:
     try:
         session.query(f"select convert('' using {collation.partition('_')[0]}) collate {collation}")
     except FailureError as error:
@@ -125,7 +125,7 @@ def _run(session: Session, file: Path, text: MysqlSqlText, show: Show, *, own: b
         raise TypeError(session)
     connection = session.as_client()  # the user's file must run with a client's usual session settings
     try:
-        left_out = _sent(connection, file, text, show, own=own)
+        left_out = _send_statements(connection, file, text, show, own=own)
         if connection.query("select @@in_transaction")[0][0] == "1":
             cause = "the file ends with an open transaction, so its changes would be lost"
             raise FailureError(str(file), cause, "complete the file, or add COMMIT")
@@ -134,7 +134,9 @@ def _run(session: Session, file: Path, text: MysqlSqlText, show: Show, *, own: b
         connection.close()
 
 
-def _sent(connection: MysqlConnection, file: Path, text: MysqlSqlText, show: Show, *, own: bool) -> Counter[str]:
+def _send_statements(
+    connection: MysqlConnection, file: Path, text: MysqlSqlText, show: Show, *, own: bool
+) -> Counter[str]:
     whole, done = max(1, file.stat().st_size), 0
     left_out: Counter[str] = Counter()
     for statement in sql_text.statements(file, str(file), text, own=own):

@@ -162,7 +162,7 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 
 @functools.cache
-def known(installation: MariadbInstallation) -> frozenset[str]:
+def setting_names(installation: MariadbInstallation) -> frozenset[str]:
     """Returns the names of the server's settings from the server's own list."""
     words = [str(installation.server), "--no-defaults", "--user=root", "--verbose", "--help"]
     _, _, table = run_program(words, environment=environment()).stdout.partition("\n-----")
@@ -174,7 +174,7 @@ def _ask_the_server(name: str, value: str, installation: MariadbInstallation) ->
     does not start the server."""
     subject = written("system.set", f"{name}={value}")
     server_settings.require_one_line(subject, value)
-    names = known(installation)
+    names = setting_names(installation)
     # The server would also accept an unambiguous prefix of a name.
     if normal(name) not in names:
         hint = similar(normal(name), names) or "`mariadbd --verbose --help` lists all settings"

@@ -138,7 +138,7 @@ def examined(path: Path, subject: str, *, own: bool, database: str = "") -> Mysq
             cause = f"line {piece.line}: the file ends inside a literal or comment"
             raise InputError(subject, cause, "recreate the incomplete file")
         words = head_of(piece)
-        name, verb = _named(words)
+        name, verb = _verb_and_database(words)
         if name:
             named.setdefault(name, (piece.first_line, words))
             current = name if verb == "USE" else current
@@ -211,7 +211,7 @@ def _statement(
     if piece.begins == len(piece.text):
         return None
     words = head_of(piece)
-    name, verb = _named(words)
+    name, verb = _verb_and_database(words)
     if name and name == database:
         settings = _database_settings(words) if verb in ("CREATE", "ALTER") else ""
         return SqlStatement(piece.first_line, settings.encode(), "" if settings else "database", words)
@@ -270,7 +270,7 @@ def _origin(head: str) -> str:
     return f"{maker} {server[1].partition('-')[0]}"
 
 
-def _named(words: str) -> tuple[str, str]:
+def _verb_and_database(words: str) -> tuple[str, str]:
     """Returns the database that a statement creates, drops, alters or uses. Also returns the verb. Returns two empty
     strings for other statements."""
     if found := _USE.match(words):

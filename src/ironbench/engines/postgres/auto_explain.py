@@ -49,7 +49,7 @@ def least_ms(session: Session) -> str | None:
     return None if least in (None, "", "-1") else least
 
 
-def begun(session: Session) -> PlanLog | None:
+def log_position(session: Session) -> PlanLog | None:
     """Returns the current end of the log. Returns None if the log cannot be read, or if its plans are not in text
     format."""
     try:

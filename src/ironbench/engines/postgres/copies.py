@@ -89,7 +89,7 @@ class PostgresCopies(DatabaseCopies):
         self._address, _ = dsn.parse(system.dsn or "", {})
         self._secrets = secrets
         # While this session is open, the `cleanup` of another user drops no databases, not even between two trials.
-        self._session = PostgresSession(self._named(KEEPER), secrets)
+        self._session = PostgresSession(self._address_as(KEEPER), secrets)
         self._version = int(self._session.query("show server_version_num")[0][0] or 0)
 
     def kept(self, key: str) -> Copy | None:
@@ -151,7 +151,7 @@ class PostgresCopies(DatabaseCopies):
                 f"connect {written('system.dsn')} to another database, e.g. postgres",
             )
         try:
-            session = PostgresSession(replace(self._named("ironbench look"), database=template), self._secrets)
+            session = PostgresSession(replace(self._address_as("ironbench look"), database=template), self._secrets)
         except IronbenchError as error:
             raise self._refusal(template, error) from None
         try:
@@ -214,7 +214,7 @@ class PostgresCopies(DatabaseCopies):
             return InputError(subject, f"no privilege to copy the database: {error.cause}", hint)
         return error
 
-    def _named(self, application: str) -> dsn.PostgresAddress:
+    def _address_as(self, application: str) -> dsn.PostgresAddress:
         return replace(self._address, options=self._address.options | {"application_name": application})
 
     def _note(self, name: str, note: dict[str, str]) -> None:

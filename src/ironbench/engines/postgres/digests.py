@@ -232,10 +232,10 @@ class _Drawing:
                 return value
             draw -= frequency
         if len(column.bounds) > 1:
-            return self._between(kind, column)
+            return self._between_bounds(kind, column)
         return self._random.choice(column.common) if column.common else self._of_type(kind)
 
-    def _between(self, kind: str, column: _Column) -> str:
+    def _between_bounds(self, kind: str, column: _Column) -> str:
         place = self._random.randrange(len(column.bounds) - 1)
         low, high = column.bounds[place : place + 2]
         if kind in _WHOLE and column.unique:

@@ -54,7 +54,7 @@ def _way_to_vary(given: Mapping[str, str]) -> str:
     server, so the hint may not work."""
     if (name := next((name for name in given if name != "bin"), None)) is None:
         return ""
-    meant = "" if "." in name else settings.meant(name, installation.find())
+    meant = "" if "." in name else settings.similar_setting_hint(name, installation.find())
     to = written("system.dsn")
     return f"{meant} ".lstrip() + f"set it for sessions with {to} (…?options=-c%20NAME%3DVALUE), or "
 

@@ -161,7 +161,7 @@ def read_counters(query: Query) -> dict[str, int]:
         if may != [("t",)]:
             continue
         rows = query(f"SELECT row_to_json(s) FROM {view} s {condition}")
-        counters |= _named(json.loads(rows[0][0] or "{}"), names) if rows else {}
+        counters |= _counters(json.loads(rows[0][0] or "{}"), names) if rows else {}
     return counters
 
 
@@ -187,5 +187,5 @@ def flush_counts(session: Session) -> None:
         session.query("select 1")
 
 
-def _named(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
+def _counters(row: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, int]:
     return {name: int(row[column]) for name, column in names.items() if row.get(column) is not None}

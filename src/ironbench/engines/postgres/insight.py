@@ -79,7 +79,9 @@ class PostgresInsight(Insight):
         if own and known.loaded and known.schema is None and known.there:
             session.query(f"create extension if not exists {EXTENSION}")
             known = statements.state(session)
-        if (least := auto_explain.least_ms(session)) is not None and (log := auto_explain.begun(session)) is not None:
+        if (least := auto_explain.least_ms(session)) is not None and (
+            log := auto_explain.log_position(session)
+        ) is not None:
             self._logs[session] = log
         copied = is_ours(session.target()["connection"]["database"])
         missing = (

@@ -48,11 +48,11 @@ def find(directory: str | None = None) -> PostgresInstallation:
     ironbench. With None, returns the newest of these.
     """
     named = directory is not None and not directory.startswith(WHEEL)
-    return _found(directory, trust.may_run(_folder(directory) if named else None))
+    return _find_in(directory, trust.may_run(_folder(directory) if named else None))
 
 
 @functools.cache
-def _found(directory: str | None, may_run: bool) -> PostgresInstallation:
+def _find_in(directory: str | None, may_run: bool) -> PostgresInstallation:
     folder = _folder(directory)
     subject = "PostgreSQL" if directory is None else written("system.set", f"bin={directory}")
     for program in _PROGRAMS:

@@ -72,7 +72,7 @@ def named(settings: Mapping[str, str], installation: PostgresInstallation) -> di
     documentation, 19.1.1)."""
     if all(name == name.lower() for name in settings):
         return dict(settings)
-    names = {name.lower(): name for name in (*known(installation), *OURS)}
+    names = {name.lower(): name for name in (*setting_defaults(installation), *OURS)}
     return {names.get(name.lower(), name): value for name, value in settings.items()}
 
 
@@ -113,7 +113,7 @@ def for_devices(system: System, installation: PostgresInstallation) -> dict[str,
     }
     if not installation.may_run:
         return suited
-    return {name: value for name, value in suited.items() if name in known(installation)}
+    return {name: value for name, value in suited.items() if name in setting_defaults(installation)}
 
 
 def shaping(settings: Mapping[str, str]) -> dict[str, str]:
@@ -197,7 +197,7 @@ def as_file(settings: Mapping[str, str]) -> str:
 
 
 @functools.cache
-def known(installation: PostgresInstallation) -> dict[str, str]:
+def setting_defaults(installation: PostgresInstallation) -> dict[str, str]:
     """Returns the default of each documented setting, from the server's own list. Returns an empty mapping if the
     server's programs may not run."""
     if not installation.may_run:
@@ -229,14 +229,14 @@ def _ask_the_server(name: str, value: str, installation: PostgresInstallation) -
         raise InputError(
             subject,
             f"PostgreSQL {installation.version} has no such setting",
-            meant(name, installation) or "`postgres --describe-config` lists all settings",
+            similar_setting_hint(name, installation) or "`postgres --describe-config` lists all settings",
         )
     raise InputError(subject, " ".join(filter(None, (cause, words["DETAIL"]))), words["HINT"])
 
 
-def meant(name: str, installation: PostgresInstallation) -> str:
+def similar_setting_hint(name: str, installation: PostgresInstallation) -> str:
     """Returns a hint for a name that is not a setting but resembles one. Returns "" for a known setting."""
-    names = sorted(known(installation))
+    names = sorted(setting_defaults(installation))
     return "" if name.lower() in map(str.lower, names) else similar(name.lower(), names)
 
 

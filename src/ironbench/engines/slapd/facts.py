@@ -25,7 +25,7 @@ OPERATIONS = "search cn=Operations,cn=Monitor?monitorOpCompleted?one"
 def read(query: Query) -> dict[str, Any]:
     """Returns version, settings and durability. The result is JSON-compatible and contains no secrets. Values that the
     server does not show are missing."""
-    settings = {name: value for name, value in _shown(query).items() if name not in _INCIDENTAL}
+    settings = {name: value for name, value in _configuration(query).items() if name not in _INCIDENTAL}
     version = _version(query)
     nosync = settings.get("olcDbNoSync", "") == "TRUE" or "nosync" in settings.get("olcDbEnvFlags", "")
     return {
@@ -50,7 +50,7 @@ def _version(query: Query) -> str:
     return ""
 
 
-def _shown(query: Query) -> dict[str, str]:
+def _configuration(query: Query) -> dict[str, str]:
     searches = (
         (f"search cn=config?{','.join(_SERVER)}?base", _SERVER),
         (f"search cn=config?{','.join(_DATABASE)}?sub?(olcDbDirectory=*)", _DATABASE),

@@ -25,7 +25,7 @@ the user may not enter, because the tested directory may exist there. In both ca
 directory can be determined."""
 
 
-def seen(server: str, directories: tuple[Path, ...]) -> HostView:
+def examine(server: str, directories: tuple[Path, ...]) -> HostView:
     """Examines a machine. `directories`: directories on that machine; if empty, its root directory. Raises InputError
     or FailureError."""
     there = link.connection_to(address.parse(server))

@@ -8,7 +8,7 @@ from typing import Any
 from ironbench import engines, units, workloads
 from ironbench.lab.pace import TOLERATED
 from ironbench.lab.size import MOST_OBSERVED, Planned, Resolution
-from ironbench.model.commands import asked
+from ironbench.model.commands import manual_step_text
 from ironbench.model.lab import Lab
 from ironbench.model.own_data import OwnData
 from ironbench.model.plan import Plan
@@ -73,9 +73,9 @@ def cost(planned: Planned) -> Iterator[str]:
             "no trials with observers follow the blocks, because they would take more than "
             f"{in_percent(MOST_OBSERVED)} of the budget"
         )
-    if any(not asked(text) for one in lab.every_command for text in one.both):
+    if any(not manual_step_text(text) for one in lab.every_command for text in one.both):
         yield "the time of the commands is not included"
-    yield from _asked(lab)
+    yield from _manual_change_lines(lab)
     if lab.method.quiet_s:
         yield _quiet(lab)
     if lab.method.budget_s:
@@ -185,7 +185,7 @@ def resolves(resolution: Resolution, what: str, none: str, needs: str) -> str:
     return f"minimum detectable effect in {what}: {in_percent(resolution.detectable)}; {smaller} {basis}"
 
 
-def _asked(lab: Lab) -> Iterator[str]:
+def _manual_change_lines(lab: Lab) -> Iterator[str]:
     """Yields lines about changes that a person must make: how many there are, and how they affect the order of
     trials."""
     if not (count := commands.asks(lab)):

@@ -162,7 +162,7 @@ def _load(setup: Setup) -> str:
         limits = [f"{one.metric} at most {quantity(one.most, unit_of(one.metric))}" for one in search.limits]
         kept = f" with {' and '.join(limits)}" if limits else ""
         clients = f", {counted(load.clients, 'client')}" if search.of == "rate" else ""
-        best = f"best {wording.search.sought(search.of)} from {search.low} to {search.high}"
+        best = f"best {wording.search.search_subject(search.of)} from {search.low} to {search.high}"
         return f"{best}{kept}{clients}, {length_of(load)}"
     new = f", a new connection {reconnect_text(load)}" if load.reconnect else ""
     return f"{load_text(load)}{new}, {length_of(load)}"

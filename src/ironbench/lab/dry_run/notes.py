@@ -12,7 +12,7 @@ from ironbench.host import space
 from ironbench.lab import builds, declare, server_control, size
 from ironbench.lab.size import Planned
 from ironbench.lab.slices import slice_plan
-from ironbench.model.commands import Commands, asked
+from ironbench.model.commands import Commands, manual_step_text
 from ironbench.model.lab import Lab
 from ironbench.model.system import ZERO_LATENCY, Layout, Setup
 from ironbench.records.described import ideal_bytes
@@ -110,7 +110,7 @@ def commands_of(every: Sequence[Commands], folder: str) -> Iterator[str]:
     each = ("prepare", "cleanup")
     rows = tuple((one.of, when, getattr(one, when)) for one in every for when in each if getattr(one, when))
     yield from text_layout.facts(Table(("", "", ""), rows)).split("\n")
-    run = [one for one in every if not all(map(asked, one.both))]
+    run = [one for one in every if not all(map(manual_step_text, one.both))]
     limits = listed(list(dict.fromkeys(units.span(one.limit_s) for one in run)))
     yield (f"  in {folder}, time limit {limits}; " if run else "  ") + "a trial fails if its prepare command fails"
 

@@ -106,7 +106,7 @@ def _counting(before: Sequence[Record]) -> list[Record]:
 
 def _search_lines(plan: Plan, before: Sequence[Record]) -> Iterator[str]:
     assert plan.search is not None
-    best = wording.search.sought(plan.search.of)
+    best = wording.search.search_subject(plan.search.of)
     yield f"search for the best {best} from {plan.search.low} to {plan.search.high}"
     if done := _counting(before):
         yield f"{counted(len(done), 'trial')} already measured"

@@ -60,7 +60,7 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
     if asked.dump and not named.data_import.dumps:
         raise InputError("--dump", f"{named.name} cannot restore dumps", "use another engine, or remove --dump")
     files = {
-        name: _named(folder, f"--{name}", file)
+        name: _relative_name(folder, f"--{name}", file)
         for name in ("dump", "index", "before", "after", "capture")
         if (file := getattr(asked, name))
     }
@@ -79,7 +79,7 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
         len(os.sched_getaffinity(0)),
         memory_bytes,
         lacks,
-        scripts=tuple(_named(folder, "--script", file) for file in asked.script),
+        scripts=tuple(_relative_name(folder, "--script", file) for file in asked.script),
         setting=asked.setting,
         other=_without_password(named, asked.other) if dsn else asked.other,
         other_version=_other_version(named, asked.other, str(version)) if asked.other and not dsn else "",
@@ -148,7 +148,7 @@ def _rate(name: str, written: str | float) -> float:
     return known.row.range.read(known.options[0], written) if written and known.row.range else 0.0
 
 
-def _named(folder: Path | None, option: str, text: str) -> str:
+def _relative_name(folder: Path | None, option: str, text: str) -> str:
     """Returns the name by which the lab file refers to a file. The name is relative if the file is below the directory
     of the lab file. Otherwise, it is absolute.
 

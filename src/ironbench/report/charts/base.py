@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from ironbench.report import theme
-from ironbench.report.cell import Missing, Row, TableCell, shown
+from ironbench.report.cell import Missing, Row, TableCell, cell_text
 from ironbench.words import clean_document
 
 _DECADES = 3.45
@@ -47,7 +47,7 @@ class Table:
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
         """The rows of the table, formatted for people."""
-        return tuple(tuple(map(shown, row)) for row in self.rows)
+        return tuple(tuple(map(cell_text, row)) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,14 @@ def figures(cell: TableCell, factor: float = 1.0) -> dict[str, Any]:
     converts base units to the unit of the axis."""
     value = math.nan if cell.value is None else cell.value
     low, high = (value if end is None else end for end in (cell.low, cell.high))
-    return {"value": value / factor, "low": low / factor, "high": high / factor, "text": shown(cell)}
+    return {"value": value / factor, "low": low / factor, "high": high / factor, "text": cell_text(cell)}
 
 
 def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[str, Any]]:
     """Returns the cells of a table as Vega data. Each cell becomes a data row. `row` and `column` are the names of the
     fields that contain the first cell of the table row and the head of the column."""
     return [
-        {row: first.value if isinstance(first, TableCell) else shown(first), column: head, **figures(cell, factor)}
+        {row: first.value if isinstance(first, TableCell) else cell_text(first), column: head, **figures(cell, factor)}
         for first, *cells in table.rows
         for head, cell in zip(table.head[1:], cells, strict=True)
         if isinstance(cell, TableCell)
@@ -126,14 +126,18 @@ def data(table: Table, row: str, column: str, factor: float = 1.0) -> list[dict[
 
 def each_value(table: Table) -> str:
     """Describes a chart in words, value by value: `read, from the device: 12.3 µs; …`."""
-    return "; ".join(f"{shown(row[0])}, {head}: {text}" for row in table.rows for head, text in _told(table, row))
+    return "; ".join(
+        f"{cell_text(row[0])}, {head}: {text}" for row in table.rows for head, text in _tooltip_pairs(table, row)
+    )
 
 
 def each_row(table: Table, columns: Collection[str] = ()) -> str:
     """Describes a chart in words, row by row: `log on disk: server 37%, client 12%; …`. `columns`: heads of the columns
     to describe. If it is empty, all columns are described."""
-    told = ((row[0], [one for one in _told(table, row) if not columns or one[0] in columns]) for row in table.rows)
-    return "; ".join(f"{shown(name)}: {', '.join(f'{head} {text}' for head, text in own)}" for name, own in told)
+    told = (
+        (row[0], [one for one in _tooltip_pairs(table, row) if not columns or one[0] in columns]) for row in table.rows
+    )
+    return "; ".join(f"{cell_text(name)}: {', '.join(f'{head} {text}' for head, text in own)}" for name, own in told)
 
 
 def each_line(table: Table, unit: str) -> str:
@@ -141,17 +145,21 @@ def each_line(table: Table, unit: str) -> str:
     clients; …`."""
     lines = []
     for at, name in enumerate(table.head[1:], 1):
-        cells = [(shown(row[0]), cell) for row in table.rows if isinstance(cell := row[at], TableCell)]
-        ends = [f"{shown(replace(cell.alone, note=''))} with {place}" for place, cell in (*cells[:1], *cells[1:][-1:])]
+        cells = [(cell_text(row[0]), cell) for row in table.rows if isinstance(cell := row[at], TableCell)]
+        ends = [
+            f"{cell_text(replace(cell.alone, note=''))} with {place}" for place, cell in (*cells[:1], *cells[1:][-1:])
+        ]
         if ends:
             lines.append(f"{name}: {' to '.join(ends)} {unit}")
     return "; ".join(lines)
 
 
-def _told(table: Table, row: Row) -> list[tuple[str, str]]:
+def _tooltip_pairs(table: Table, row: Row) -> list[tuple[str, str]]:
     """Returns pairs of a column head and the cell's text. Cells without a value are left out."""
     return [
-        (head, shown(one)) for head, one in zip(table.head[1:], row[1:], strict=True) if not isinstance(one, Missing)
+        (head, cell_text(one))
+        for head, one in zip(table.head[1:], row[1:], strict=True)
+        if not isinstance(one, Missing)
     ]
 
 

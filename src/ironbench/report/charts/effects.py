@@ -52,7 +52,9 @@ def effects(study: Study) -> list[Chart]:
     margin = shown[0].margin
     domain = _domain(shown, margin)
     table = finding_table(shown)
-    data = rows.named([_row(finding, domain, words) for finding, words in zip(shown, table.texts, strict=True)])
+    data = rows.with_positions(
+        [_row(finding, domain, words) for finding, words in zip(shown, table.texts, strict=True)]
+    )
     # The equivalence band is drawn only beside the marks, because a name is hard to read on top of it.
     shaded = [
         {"low": 1 / (1 + margin), "high": 1 + margin, "top": row["place"] - _MARKS, "line": row["line"]} for row in data

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ironbench.model.profile import KERNEL_MARK
-from ironbench.report.cell import CONFIDENCE, TableCell, shown
+from ironbench.report.cell import CONFIDENCE, TableCell, cell_text
 from ironbench.report.wording import profile as wording
 from ironbench.report.wording.terms import label
 from ironbench.study.profiled import CallNode, Profile, ProfileComparison
@@ -94,7 +94,7 @@ def of_profile(one: Profile, id: str) -> FlameGraph:
     bars = [Bar(-1, _WHOLE, False, whole, "whole", 0.0, f"{_WHOLE}: {_time(whole)}")]
     for node, area in zip(one.nodes, areas, strict=True):
         name = wording.node_name(node.name, node.in_kernel, is_area=node.parent < 0)
-        share = shown(TableCell(node.time_s / whole if whole else 0.0, "share"))
+        share = cell_text(TableCell(node.time_s / whole if whole else 0.0, "share"))
         detail = f"{name}: {_time(node.time_s)} ({share})"
         kind = "kernel" if node.in_kernel and area == "engine:cpu" else area.replace(":", "-")
         plain = wording.area_name(node.name) if node.parent < 0 else node.name
@@ -142,10 +142,10 @@ def _areas(nodes: Sequence[tuple[int, str]]) -> list[str]:
 
 
 def _time(time_s: float) -> str:
-    return shown(TableCell(time_s, "s"))
+    return cell_text(TableCell(time_s, "s"))
 
 
 def _difference(node: CallNode) -> str:
     known = math.isfinite(node.low_s)
     low, high, level = (node.low_s, node.high_s, CONFIDENCE) if known else (None, None, None)
-    return shown(TableCell(node.delta_s, "s", low, high, level, signed=True))
+    return cell_text(TableCell(node.delta_s, "s", low, high, level, signed=True))

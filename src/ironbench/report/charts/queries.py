@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
-from ironbench.report.cell import ABSENT, CONFIDENCE, Content, Missing, TableCell, shown
+from ironbench.report.cell import ABSENT, CONFIDENCE, Content, Missing, TableCell, cell_text
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.speed_up import speed_up
@@ -61,8 +61,8 @@ def query_bars(queries: Queries | None) -> list[Chart]:
             "system": subject.name,
             "ratio": one.ratio,
             "one": 1.0,
-            "text": shown(_ratio(one).alone),
-            "interval": shown(_interval(one)),
+            "text": cell_text(_ratio(one).alone),
+            "interval": cell_text(_interval(one)),
         }
         for subject in subjects
         for one in subject.ratios

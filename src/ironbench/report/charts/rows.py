@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ironbench.report.cell import EMPTY, TableCell, shown
+from ironbench.report.cell import EMPTY, TableCell, cell_text
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Key
 
@@ -57,7 +57,7 @@ def frame(rows: int, names: str, value_field: str = "") -> list[dict[str, Any]]:
     return layers
 
 
-def named(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def with_positions(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Adds to each row the vertical positions of its name, mark and points, and of the line below it."""
     return [
         {**row, "place": at + MARK, "above": at + NAME, "below": at + POINTS, "line": at + 0.5}
@@ -92,7 +92,7 @@ def stacked(
     `colours`: maps each part to its colour token with `@`, in stacking order. `x`: scale and axis. `factor`: number of
     base units per unit of the axis.
     """
-    names = named([{"name": bar.name, "text": shown(bar.total) if bar.total else ""} for bar in bars])
+    names = with_positions([{"name": bar.name, "text": cell_text(bar.total) if bar.total else ""} for bar in bars])
     data = []
     for row, bar in zip(names, bars, strict=True):
         start = 0.0
@@ -101,7 +101,7 @@ def stacked(
             size = (cell.value or 0.0) / factor if isinstance(cell, TableCell) else 0.0
             place = {"top": row["place"] + _TOP, "bottom": row["place"] + _BOTTOM}
             data.append(
-                {"cell": bar.name, "part": part, "from": start, "to": start + size, **place} | {"text": shown(cell)}
+                {"cell": bar.name, "part": part, "from": start, "to": start + size, **place} | {"text": cell_text(cell)}
             )
             start += size
     value_field = "text" if any(bar.total for bar in bars) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from ironbench.report.cell import Row, TableCell, shown
+from ironbench.report.cell import Row, TableCell, cell_text
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.study.queries import Queries
@@ -42,7 +42,7 @@ def speed_up(queries: Queries | None) -> list[Chart]:
         {"query": query, "degree": last.parallelism, "gain": ratios[last.parallelism or 1][query]}
         for query in dict.fromkeys((ranked[0], ranked[-1]))
     ]
-    overall = shown(all_of_them[-1])
+    overall = cell_text(all_of_them[-1])
     return [
         Chart(
             "speed-up",

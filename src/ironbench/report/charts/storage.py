@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench.report.cell import ABSENT, Row, TableCell, shown
+from ironbench.report.cell import ABSENT, Row, TableCell, cell_text
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.grouped import Bar as GroupedBar
@@ -81,7 +81,7 @@ def _bars(id: str, title: str, bars: Sequence[Bar], names: list[str]) -> list[Ch
     words = "MB/s" if bandwidth else "synchronous writes per second" if kind == "sync" else "IOPS"
     table = _table(names, bars, bandwidth)
     rows = [{**row, "label": number(row["value"])} for row in base.data(table, "group", "name", factor)]
-    tests = [shown(test) for test, *_ in table.rows]
+    tests = [cell_text(test) for test, *_ in table.rows]
     height = {"type": "quantitative", "axis": {"title": None, "tickCount": 5, "format": ",~f"}}
     layers = bar_layers(tests, names, height, ("test", "series", "rate"), labels=True)
     specification = base.specification(layers, {"bars": rows}, 250)

@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 
-from ironbench.report.cell import Content, TableCell, shown, typed
+from ironbench.report.cell import Content, TableCell, cell_text, typed
 from ironbench.report.charts.base import Table
 from ironbench.report.numbers import unit_of
 from ironbench.report.page import CAVEATS, Answer, Page, Section
@@ -56,8 +56,8 @@ def _table(title: str, section: str, name: str, table: Table) -> Iterator[_Row]:
     """Yields a line for each cell, in the order of the table."""
     for row in table.rows:
         for column, cell in zip(table.head[1:], row[1:], strict=True):
-            if text := shown(cell):
-                yield title, section, name, shown(row[0]), column, text, *_numbers(cell)
+            if text := cell_text(cell):
+                yield title, section, name, cell_text(row[0]), column, text, *_numbers(cell)
 
 
 def _seconds(page: Page) -> Iterator[_Row]:

@@ -130,7 +130,7 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
     part = {key: value for key, value in chart.specification.items() if key not in _SHARED}
     # Vega draws legend entries only for systems and for parts of bars. The subtitle describes all other entries in
     # words.
-    drawn = {label for layer in layers for label in _named(layer["encoding"])}
+    drawn = {label for layer in layers for label in _legend_labels(layer["encoding"])}
     marks = [_in_words(key) for key in chart.legend if key.label not in drawn]
     lines = ["; ".join(filter(None, (chart.unit, *marks))), chart.note]
     subtitle = [line for text in lines for line in textwrap.wrap(text, int(width / _SMALL_LETTER))]
@@ -138,7 +138,7 @@ def _chart(chart: Chart, width: int) -> dict[str, Any]:
     return {**part, "title": title, "width": width, "layer": layers}
 
 
-def _named(encoding: dict[str, Any]) -> list[str]:
+def _legend_labels(encoding: dict[str, Any]) -> list[str]:
     """Returns the labels of the legend entries that Vega draws."""
     scales = [encoding[channel] for channel in ("color", "shape") if channel in encoding]
     return [label for one in scales if one.get("type") == "nominal" for label in one.get("scale", {}).get("domain", ())]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from ironbench.model.commands import CONTROL, CommandRun, asked
+from ironbench.model.commands import CONTROL, CommandRun, manual_step_text
 from ironbench.report.cell import Row, TableCell, count
 from ironbench.report.charts.base import Depth, Table
 from ironbench.report.page import Section
@@ -35,7 +35,9 @@ BY_HAND = (
 def sections(study: Study) -> Iterator[Section]:
     runs = _runs(study)
     parts = ((_LEAD, any(one.of != CONTROL for one in runs)), (BY_US, any(one.of == CONTROL for one in runs)))
-    lead = "\n\n".join(text for text, holds in (*parts, (BY_HAND, any(asked(one.command) for one in runs))) if holds)
+    lead = "\n\n".join(
+        text for text, holds in (*parts, (BY_HAND, any(manual_step_text(one.command) for one in runs))) if holds
+    )
     table = Table(_HEAD, tuple(_rows(runs)), words=True)
     yield Section("commands", "Commands", lead, tables=(("", table),), depth=Depth.DOCUMENT)
 

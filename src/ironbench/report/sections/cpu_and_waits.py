@@ -35,7 +35,7 @@ def of_parts(study: Study) -> list[Chart]:
             f"budget-{place}",
             part.name,
             "CPU time",
-            [replace(bar, parts=_named(bar.parts)) for bar in part.budgets],
+            [replace(bar, parts=_worded_budget(bar.parts)) for bar in part.budgets],
             BUDGET,
             "of the CPU time of all cores",
             at_work(part),
@@ -47,7 +47,7 @@ def of_parts(study: Study) -> list[Chart]:
 
 def of_cells(study: Study) -> list[Chart]:
     """Draws which programs used the CPU time in each configuration. Returns an empty list if this was not measured."""
-    budgets = {label(cell.configuration): _named(cell.budget) for cell in study.cells if cell.budget}
+    budgets = {label(cell.configuration): _worded_budget(cell.budget) for cell in study.cells if cell.budget}
     colours = {
         part: colour
         for part, colour in BUDGET.items()
@@ -108,7 +108,7 @@ _NAMES = {"relay": "latency relay", "other": "other programs", "steal": "steal t
 """Maps names in records to names in reports, where the two differ."""
 
 
-def _named(budget: Mapping[str, float]) -> dict[str, float]:
+def _worded_budget(budget: Mapping[str, float]) -> dict[str, float]:
     return {_NAMES.get(part, part): share for part, share in budget.items()}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ironbench.report import wording
-from ironbench.report.cell import ABSENT, Missing, Row, TableCell, centre, count, shown, spread, with_range
+from ironbench.report.cell import ABSENT, Missing, Row, TableCell, cell_text, centre, count, spread, with_range
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.grouped import Bar, Shown, grouped_bars
@@ -123,7 +123,7 @@ def _rows(name: str, one: Distribution) -> list[dict[str, Any]]:
     outer = [(one.points[0][0] / one.step, 0.0), *one.points, (one.points[-1][0] * one.step, 0.0)]
     return [
         {"system": name, "role": device_role(one.part), "edge": edge / unit, "share": share}
-        | {"within": f"up to {shown(_edge(one, edge))}", "text": quantity(share, "share")}
+        | {"within": f"up to {cell_text(_edge(one, edge))}", "text": quantity(share, "share")}
         for edge, share in outer
     ]
 

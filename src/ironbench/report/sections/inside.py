@@ -10,7 +10,7 @@ from ironbench.model.inside import IndexUse, ServerStatement, StatementPlan
 from ironbench.model.inside import TableUse as Used
 from ironbench.report import wording
 from ironbench.report.breakdown import OBSERVED
-from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCell, count, shown
+from ironbench.report.cell import ABSENT, EMPTY, Content, Missing, Row, TableCell, cell_text, count
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
 from ironbench.report.numbers import scale
@@ -111,7 +111,7 @@ def by_statement(study: Study) -> list[Chart]:
         colours[_REST] = "@p4"
     rows: list[Row] = [(part, *(bar.parts.get(part, EMPTY) for bar in bars)) for part in colours]
     rows.append(("all", *(bar.total or EMPTY for bar in bars)))
-    text = "; ".join(f"{bar.name}: {shown(bar.total or EMPTY)}" for bar in bars)
+    text = "; ".join(f"{bar.name}: {cell_text(bar.total or EMPTY)}" for bar in bars)
     x = {"scale": {"zero": True, "nice": False}, "axis": {"title": suffix, "tickCount": 5, "format": ",~r"}}
     return [
         Chart(

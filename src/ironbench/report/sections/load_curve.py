@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ironbench.report.cell import ABSENT, TableCell, count, shown
+from ironbench.report.cell import ABSENT, TableCell, cell_text, count
 from ironbench.report.charts import base
 from ironbench.report.charts.base import Chart, Key, Table
 from ironbench.report.charts.timelines import DASHES
@@ -27,8 +27,8 @@ def sections(study: Study) -> Iterator[Section]:
     yield Section("load-curve", "Load over time", _LEAD, charts, sentences=sentences, printed_at_end=True)
 
 
-def _asked(one: LoadCourse, value: float) -> str:
-    return shown(_asked_cell(one, value)) if one.curve.of == "rate" else counted(round(value), "client")
+def _load_text(one: LoadCourse, value: float) -> str:
+    return cell_text(_asked_cell(one, value)) if one.curve.of == "rate" else counted(round(value), "client")
 
 
 def _asked_cell(one: LoadCourse, value: float) -> TableCell:
@@ -38,14 +38,14 @@ def _asked_cell(one: LoadCourse, value: float) -> TableCell:
 def _knee(name: str, one: LoadCourse, counts: str) -> str:
     if not one.curve.is_ramp:
         return ""
-    last = _asked(one, one.curve.most)
+    last = _load_text(one, one.curve.most)
     if one.knee is None:
         way = "sustained the requested rate" if one.curve.of == "rate" else f"completed more {counts} with more clients"
         return f"{name} {way} up to the end of the ramp ({last}), so its knee is at a higher load."
     knee = float(f"{one.knee:.2g}")  # rounded to two digits, because it is an estimate
     measure = f"--{one.curve.of} auto:{max(1, round(knee / 2))}-{round(knee * 2)}"
     return (
-        f"{name} has its knee at about {_asked(one, knee)}. This is an estimate from a ramp, during which queues "
+        f"{name} has its knee at about {_load_text(one, knee)}. This is an estimate from a ramp, during which queues "
         f"and caches lag behind the load; to measure the knee with steady loads, use `{measure}`."
     )
 
@@ -83,7 +83,7 @@ def _chart(place: int, name: str, one: LoadCourse, counts: str) -> Chart:
     return Chart(
         f"load-curve-{place}",
         f"{name}: {one.curve.text}",
-        f"{name}, {one.curve.text}: requested up to {_asked(one, one.curve.most)}, completed up to "
+        f"{name}, {one.curve.text}: requested up to {_load_text(one, one.curve.most)}, completed up to "
         f"{quantity(most, '1/s')}{slow}.",
         specification,
         _table(one),

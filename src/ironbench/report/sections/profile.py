@@ -103,7 +103,8 @@ def _alone(one: Profile) -> Iterator[tuple[str, Table]]:
     whole = sum(node.time_s for node in one.nodes if node.parent < 0)
     head = ("function", "where", "in the function itself", "of the profiled time", "with callees")
     frames = tuple(
-        (wording.function_name(frame), wording.area_name(frame.area), *_own(frame, whole)) for frame in one.frames
+        (wording.function_name(frame), wording.area_name(frame.area), *_own_time_cells(frame, whole))
+        for frame in one.frames
     )
     yield from with_rows(Table(head, frames, ranks=(0, 0, 0, 1, 1)), name)
     for kind, groups in (("activity", one.activities), ("kernel path", one.kernel)):
@@ -115,7 +116,7 @@ def _alone(one: Profile) -> Iterator[tuple[str, Table]]:
         yield from with_rows(Table(group_head, rows, ranks=(0, 0, 0, 1)), f"{name}, by {kind}")
 
 
-def _own(frame: ProfiledTime, whole: float) -> tuple[TableCell, TableCell, TableCell]:
+def _own_time_cells(frame: ProfiledTime, whole: float) -> tuple[TableCell, TableCell, TableCell]:
     return TableCell(frame.own_s, "s"), _share(frame.own_s, whole), TableCell(frame.time_s, "s")
 
 

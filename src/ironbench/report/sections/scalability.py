@@ -44,7 +44,7 @@ def scalability(scalings: Sequence[Scaling], units: str) -> list[Chart]:
     if not scalings:
         return []
     names = [one.name for one in scalings]
-    curve = [point for one in scalings for point in _drawn(one)]
+    curve = [point for one in scalings for point in _curve_points(one)]
     means = [
         {"system": one.name, "clients": row.clients, "value": row.measured, "text": quantity(row.measured, "1/s")}
         for one in scalings
@@ -78,7 +78,7 @@ def sentences(scalings: Sequence[Scaling]) -> tuple[str, ...]:
 _PARTS = ("measured", "beyond")
 
 
-def _drawn(one: Scaling) -> list[dict[str, Any]]:
+def _curve_points(one: Scaling) -> list[dict[str, Any]]:
     """Returns the points of a system's fitted curve as Vega data, in two parts: the measured range and the
     extrapolation. Both parts contain the end of the measured range, so that there is no gap between them."""
     first, last = one.fit.first, one.fit.last

@@ -44,7 +44,7 @@ def screened(screen: Screen) -> list[Chart]:
     low, high = min(-0.05, *ends), max(0.05, *ends)
     domain = base.ratio_domain(low, high, _ROOM)
     table = screened_table(screen)
-    data = rows.named([_row(one, words) for one, words in zip(screen.factors, table.texts, strict=True)])
+    data = rows.with_positions([_row(one, words) for one, words in zip(screen.factors, table.texts, strict=True)])
     points = [
         {"below": row["below"], "block": block, "ratio": value, "text": quantity(value, "ratio")}
         for row, one in zip(data, screen.factors, strict=True)

@@ -85,7 +85,7 @@ def _lead(study: Study) -> str:
     )
     design = f"{upper_first(lab.design)} design: {counted(cells, 'configuration')} in {blocks}{stages}"
     if lab.method.slice_s is not None:
-        started = "" if _given(lab) else " (ironbench starts new servers for each block)"
+        started = "" if _has_existing_server(lab) else " (ironbench starts new servers for each block)"
         how = f"{design}, interleaved in slices. Within a block, all systems run at the same time{started}."
         if any(one.method == DUET for cell in study.cells for one in cell.trials):
             return (
@@ -93,7 +93,7 @@ def _lead(study: Study) -> str:
                 "system on one half of the cores, and then they swap the halves (a duet). The result compares each "
                 f"system on half of the machine while the other system is also under load.{_dropped(study)}"
             )
-        others = "idle on the same server, which is not paused" if _given(lab) else "paused"
+        others = "idle on the same server, which is not paused" if _has_existing_server(lab) else "paused"
         return (
             f"{how} They are under load one after another for {_length(study, lab.method.slice_s)} each, in "
             f"{fixed or 'a new random order for each rotation (one slice of each system)'}. While one system is under "
@@ -103,7 +103,7 @@ def _lead(study: Study) -> str:
     return f"{design}; every block runs each configuration once, in {order}.{why}"
 
 
-def _given(lab: Lab) -> bool:
+def _has_existing_server(lab: Lab) -> bool:
     return any(setup.system.dsn is not None for setup in lab.measurable)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ironbench.model.observer import WAIT_CLASSES
-from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell, shown
+from ironbench.report.cell import CONFIDENCE, EMPTY, Missing, TableCell, cell_text
 from ironbench.report.charts import waterfall
 from ironbench.report.charts.base import Chart, Table
 from ironbench.report.charts.rows import RowBar, keys, stacked
@@ -92,8 +92,8 @@ def spent(study: Study) -> list[Chart]:
     ]
     x = {"scale": {"zero": True, "nice": False}, "axis": {"title": suffix, "tickCount": 5, "format": ",~r"}}
     words = "; ".join(
-        f"{bar.name}: {shown(bar.total or EMPTY)}, of which "
-        + ", ".join(f"{part} {shown(cell)}" for part, cell in bar.parts.items())
+        f"{bar.name}: {cell_text(bar.total or EMPTY)}, of which "
+        + ", ".join(f"{part} {cell_text(cell)}" for part, cell in bar.parts.items())
         for bar in bars
     )
     return [

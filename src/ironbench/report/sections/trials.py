@@ -12,7 +12,7 @@ from ironbench.catalogue import base_name
 from ironbench.model.record import Record, Status
 from ironbench.model.sample import sampled
 from ironbench.report import theme
-from ironbench.report.cell import EMPTY, Row, TableCell, centre, count, failed, shown, spread
+from ironbench.report.cell import EMPTY, Row, TableCell, cell_text, centre, count, failed, spread
 from ironbench.report.charts import base, rows
 from ironbench.report.charts.base import Chart, Depth, Key, Table
 from ironbench.report.charts.timelines import timelines, typical_trials
@@ -46,7 +46,7 @@ def points(study: Study) -> list[Chart]:
     unit = unit_of(study.metric)
     suffix, factor = scale(unit, [cell.metric.high for cell in cells if cell.metric])
     table = _table(cells, study.metric)
-    names = rows.named([_row(row, factor) for row in table.rows])
+    names = rows.with_positions([_row(row, factor) for row in table.rows])
     trials = [
         {**_trial(cell, record, study.metric, factor, unit), "place": row["place"]}
         for row, cell in zip(names, cells, strict=True)
@@ -137,7 +137,7 @@ def _row(row: Row, factor: float) -> dict[str, Any]:
     """Returns the Vega data of one configuration. `row`: the configuration's row of the table."""
     name, _, median, *_ = row
     figures = base.figures(median, factor) if isinstance(median, TableCell) else {}
-    return {"name": shown(name), "median": figures.get("value"), "text": shown(median)}
+    return {"name": cell_text(name), "median": figures.get("value"), "text": cell_text(median)}
 
 
 def _trial(cell: CellResults, record: Record, metric: str, factor: float, unit: str) -> dict[str, Any]:

@@ -229,13 +229,13 @@ def plans_differ(more: Sequence[tuple[str, int]] = (), less: Sequence[tuple[str,
     """Example with more=[('Index Scan on orders', 1), ('Nested Loop', 1)], less=[('Seq Scan on orders', 1)]: `new plan:
     Index Scan on orders, Nested Loop instead of Seq Scan on orders`."""
     if more and less:
-        return f"new plan: {_named(more)} instead of {_named(less)}"
+        return f"new plan: {_step_names(more)} instead of {_step_names(less)}"
     if more:
-        return f"new plan with additional steps: {_named(more)}"
-    return f"new plan without these steps: {_named(less)}" if less else "the query plans have the same steps"
+        return f"new plan with additional steps: {_step_names(more)}"
+    return f"new plan without these steps: {_step_names(less)}" if less else "the query plans have the same steps"
 
 
-def _named(steps: Sequence[tuple[str, int]]) -> str:
+def _step_names(steps: Sequence[tuple[str, int]]) -> str:
     words = ", ".join(f"{count}x {step}" if count > 1 else step for step, count in steps[:_NAMED])
     rest = len(steps) - _NAMED
     return f"{words} and {counted(rest, 'more step')}" if rest > 0 else words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ironbench.model.finding import LEAST_BLOCKS_SHOWN
-from ironbench.report.numbers import between, percent, quantity
+from ironbench.report.numbers import percent, quantity, range_text
 from ironbench.report.wording.terms import configuration
 from ironbench.report.wording.values import CI
 from ironbench.study.profile_groups import OTHER
@@ -96,7 +96,7 @@ def _size(one: TimeChange) -> str:
 def _interval(one: TimeChange) -> str:
     """Example: `95% CI 33 to 48 µs`."""
     low, high = sorted((abs(one.low_s), abs(one.high_s)))
-    return f"{CI} {between(low, high, 's')}"
+    return f"{CI} {range_text(low, high, 's')}"
 
 
 def _where(one: FrameChange) -> str:

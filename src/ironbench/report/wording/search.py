@@ -18,7 +18,7 @@ Refusals = Sequence[tuple[int, str, float]]
 The reason is `rate`, `failed`, or the metric whose limit was exceeded."""
 
 
-def sought(of: str) -> str:
+def search_subject(of: str) -> str:
     """Returns words for what a search varies. `of`: `clients` or `rate`. For `clients`, returns `number of clients`."""
     return "number of clients" if of == "clients" else of
 
@@ -28,8 +28,8 @@ def search_failed(of: str, low: int, high: int, at: int) -> str:
     """Example with of='number of clients', low=1, high=128, at=1: `the search for the best number of clients from 1 to
     128 has no result, because every trial with 1 client failed`."""
     return (
-        f"the search for the best {sought(of)} from {low} to {high} has no result, because every trial {_with(of, at)} "
-        "failed"
+        f"the search for the best {search_subject(of)} from {low} to {high} has no result, because every trial "
+        f"{_with(of, at)} failed"
     )
 
 
@@ -42,7 +42,7 @@ def none_sustained(
     longer_s: float = 0.0,
 ) -> str:
     """Example with of='rate', tried=(20, 40): `no rate was sustained (tried: 20, 40)`."""
-    none = f"no {sought(of)} was sustained ({_tried(tried)})"
+    none = f"no {search_subject(of)} was sustained ({_tried(tried)})"
     return "; ".join(filter(None, (none, _doubt(too_few, percentiles, longer_s))))
 
 
@@ -67,9 +67,10 @@ def none_within_limit(
     doubt = _doubt(too_few, percentiles, longer_s)
     limit = _limit(limit, limits)
     if exceeds_limit and surely and not doubt:
-        return f"the limit on {limit} was exceeded at every {sought(of)} ({_tried(tried)})"
+        return f"the limit on {limit} was exceeded at every {search_subject(of)} ({_tried(tried)})"
     why = doubt or "the trials at the lowest value vary too much"
-    return f"inconclusive: the limit on {limit} was not shown to be met at any {sought(of)} ({_tried(tried)}; {why})"
+    values = f"any {search_subject(of)} ({_tried(tried)}; {why})"
+    return f"inconclusive: the limit on {limit} was not shown to be met at {values}"
 
 
 @wording("search-unconfirmed")
@@ -87,7 +88,7 @@ def search_unconfirmed(
     confirmation trial at 381/s exceeded the limit (response_time_p99_s 52.6 ms); repeat the search with longer trials,
     or while fewer other programs use the machine`."""
     within = listed([f"{metric} at most {_value(metric, most)}" for metric, most in limits])
-    none = f"inconclusive: no {sought(of)} was confirmed" + (f" (limit: {within})" if within else "")
+    none = f"inconclusive: no {search_subject(of)} was confirmed" + (f" (limit: {within})" if within else "")
     why = [_refused(of, refused, limits)] if refused else [] if percentiles else ["the confirmation trials are missing"]
     again = "" if percentiles else "repeat the search with longer trials, or while fewer other programs use the machine"
     return "; ".join(filter(None, (none, *why, again, _doubt(too_few, percentiles, longer_s))))
@@ -118,7 +119,7 @@ def search_best(
     ended_by='response_time_p99_s', ended_at=10, limits=(('response_time_p99_s', 0.05),): `best number of clients: 8,
     with 940/s, found in 12 trials; no difference was shown between 6 and 8 clients; the limit on response_time_p99_s
     (50 ms) is exceeded with 10 clients`."""
-    best = f"best {sought(of)}: {_load(of, point)}"
+    best = f"best {search_subject(of)}: {_load(of, point)}"
     if of == "rate":
         done = f"completed: {_measured(throughput)} in {trials} trials"
         if confirmations:

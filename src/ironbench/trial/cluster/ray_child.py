@@ -241,7 +241,7 @@ class _RayChild:
     def _offsets(self) -> list[Offset]:
         import ray
 
-        def asked(worker: Any) -> ClockReading:
+        def read_clock(worker: Any) -> ClockReading:
             sent_ns = time.time_ns()
             theirs_ns = int(ray.get(worker.now.remote(), timeout=LOST_S))
             heard_ns = time.time_ns()
@@ -250,7 +250,7 @@ class _RayChild:
             return ClockReading(sent_ns, theirs_ns, heard_ns)
 
         try:
-            return [clocks.offset(asked(worker) for _ in range(_QUESTIONS)) for worker in self._pool.workers]
+            return [clocks.offset(read_clock(worker) for _ in range(_QUESTIONS)) for worker in self._pool.workers]
         except ray.exceptions.RayError as error:
             raise _LostError(f"a worker was lost while the clocks were compared: {first_line(error)}") from None
 

@@ -209,7 +209,7 @@ class _RunningTrial:
         """Prepares data, engine and caches. Returns the engine, and what the workload read before the trial."""
         plan, session, workload, options = self._plan, self._session, self._workload, self._options
         workload.set_up(session, plan.choice.options, plan.system.dsn is None)
-        ready = preparation.begun(plan, session, self._trial, self._rehearse, options.by_clock)
+        ready = preparation.prepare_engine(plan, session, self._trial, self._rehearse, options.by_clock)
         reads = self._has_data or workload.looks_before
         before = workload.before(session, plan.choice.options) if reads else None
         self.statistics = self._first_statistics()
@@ -327,7 +327,7 @@ class _RunningTrial:
         found: tuple[Check, ...] = ()
         if self._has_data and cut is not None:
             after_cut = {**summary, power.SUMMARY: True}
-            found = power.held(cut.how, lambda: workload.check(session, options, before, after_cut))
+            found = power.checks_after_power_cut(cut.how, lambda: workload.check(session, options, before, after_cut))
         elif self._has_data and combined is not None:
             with self._options.while_checking(), _limited(session):
                 found = workload.check(session, options, before, combined)

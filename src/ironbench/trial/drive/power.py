@@ -91,7 +91,7 @@ def cut(session: Session, planned: PowerCut, seed: int) -> PowerCutRecovery:
     return PowerCutRecovery(planned.how, sum(at_stake), time.monotonic() - began_s)
 
 
-def held(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:
+def checks_after_power_cut(how: str, check: Callable[[], tuple[Check, ...]]) -> tuple[Check, ...]:
     """Runs the workload's checks after a power cut. If the data cannot be read, returns a failed check."""
     try:
         return check()

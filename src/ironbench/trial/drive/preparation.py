@@ -61,7 +61,9 @@ class ReadyEngine:
     clock: ClockStepDetector = field(default_factory=ClockStepDetector)
 
 
-def begun(plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True) -> ReadyEngine:
+def prepare_engine(
+    plan: Plan, session: Session, trial: Trial, rehearse: Rehearse, by_clock: bool = True
+) -> ReadyEngine:
     """Prepares warm caches, statistics and checkpoints as the trial declares them. Raises FailureError.
 
     The workload must read the initial state of its data after this call, because rehearsals change data.

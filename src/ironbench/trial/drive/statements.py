@@ -26,7 +26,7 @@ def statements(
         return ()
     found = []
     for script, of_script in zip(scripts, texts, strict=True):
-        sent = _sent(script, given, seed)
+        sent = _statements_sent(script, given, seed)
         place = 0
         for number, text in enumerate(of_script, 1):
             shape = _shape(text)
@@ -40,7 +40,7 @@ def statements(
     return tuple(found)
 
 
-def _sent(script: ScriptSource, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
+def _statements_sent(script: ScriptSource, variables: Sequence[tuple[str, str]], seed: int) -> list[str]:
     """Returns the statements that one execution of the script sends, in order. Returns an empty list if they depend on
     the server's answers."""
     from ironbench import _core

@@ -46,15 +46,15 @@ def fill(session: Session, dataset: Dataset, printer: Printer, own_server: bool)
     begin = time.perf_counter()
     with printer.bar(f"load {dataset.key}") as show:
 
-        def seen(pieces: Iterable[bytes]) -> Iterator[bytes]:
+        def with_progress(pieces: Iterable[bytes]) -> Iterator[bytes]:
             for piece in pieces:
                 passed.bytes += len(piece)
                 yield piece
                 show(min(0.99, passed.bytes / max(1, dataset.bytes)), units.stored(passed.bytes))
 
         try:
-            changes = seen(dataset.changes(session.base)) if dataset.changes else ()
-            session.fill(seen(dataset.entries(session.base)), changes)
+            changes = with_progress(dataset.changes(session.base)) if dataset.changes else ()
+            session.fill(with_progress(dataset.entries(session.base)), changes)
         except IronbenchError as error:
             raise _explained(session, dataset, error, own_server) from error
     elapsed_s = time.perf_counter() - begin

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ironbench import engines, units
-from ironbench.engines.data_import import RestoreResult, Show, show_read, shown
+from ironbench.engines.data_import import RestoreResult, Show, progress_shown, show_read
 from ironbench.engines.library import LibraryEngine
 from ironbench.errors import EngineDiedError, FailureError, InputError, written
 from ironbench.host.child_connection import CANCELLED
@@ -89,7 +89,7 @@ def _progress(data: OwnData) -> Iterator[None]:
     with suppress(OSError):  # an error is reported when the file is read
         size = sum(path.stat().st_size for file in data.files for path in _files(Path(file)))
     printer = Printer() if size >= _LARGE_BYTES else Printer.silent()
-    with printer.bar(f"examine {listed([Path(file).name for file in data.files])}") as show, shown(show):
+    with printer.bar(f"examine {listed([Path(file).name for file in data.files])}") as show, progress_shown(show):
         yield
 
 

@@ -108,7 +108,7 @@ def loaded(
     with printer.bar(f"load {dataset.key}") as show:
         with _Timed(phases, "schema"):
             if not resume:
-                _begun(session, dataset, marker, pieces)
+                _create_empty_tables(session, dataset, marker, pieces)
         with _Timed(phases, "rows"):
             try:
                 copied = _copied(session, dataset, connections, show, pieces, copiers)
@@ -175,7 +175,7 @@ def complained(session: Session, error: FailureError) -> FailureError:
     return told
 
 
-def _begun(session: Session, dataset: Dataset, marker: Marker, pieces: LoadedPieces | None) -> None:
+def _create_empty_tables(session: Session, dataset: Dataset, marker: Marker, pieces: LoadedPieces | None) -> None:
     """Creates empty tables. The record of pieces is created last, because its existence means that all tables exist."""
     if pieces:
         pieces.end()

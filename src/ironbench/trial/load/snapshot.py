@@ -42,7 +42,7 @@ def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows
     data = setup.choice.data
     if data is not None and data.imported:
         if setup.system.dsn is not None:
-            with _held(data_dirs.snapshots() / data.key, printer):
+            with _load_lock(data_dirs.snapshots() / data.key, printer):
                 return databases.database_ready(setup, data, secrets, printer)
         contents = _Contents("own", data.key, data.words, data.data_bytes, data)
     elif dataset is not None:
@@ -54,7 +54,7 @@ def source_ready(setup: Setup, secrets: Secrets, printer: Printer, copiers: rows
         assert dataset is not None
         return _on_their_server(setup, secrets, dataset, printer, copiers)
     folder = _folder(contents, basis)
-    with _held(folder, printer):
+    with _load_lock(folder, printer):
         note = _read_note(folder)
         if note is not None:
             printer.say(f"data: {contents.words}, snapshot of {note['made_at']} UTC")
@@ -192,7 +192,7 @@ def _clear(building: Path) -> None:
 
 
 @contextlib.contextmanager
-def _held(folder: Path, printer: Printer) -> Iterator[None]:
+def _load_lock(folder: Path, printer: Printer) -> Iterator[None]:
     """Allows only one ironbench process at a time to load the same data. Other processes wait, and then reuse the
     data."""
     fd = _locked(folder.with_suffix(".lock"), printer)

@@ -105,7 +105,7 @@ def sample(first: int) -> range:
     return range(begin, min(first, begin + SAMPLE))
 
 
-def kept(session: Session) -> tuple[Check, ...]:
+def all_rules(session: Session) -> tuple[Check, ...]:
     """Checks every rule on all rows."""
     return tuple(checked(name, 0, one_row(session, sql)[0]) for name, sql in RULES.items())
 
@@ -232,8 +232,10 @@ def _counted(session: Session, before: BrokerageState, summary: Mapping[str, Any
     order, results = scripts["trade_order"], int(scripts["trade_result"]["completed"])
     orders = int(order["completed"]) - int(order["rolled_back_in_all"])
     checks = [
-        checked("orders placed are trades", _between(orders, unsure), placed, orders <= placed <= orders + unsure),
-        checked("results are completed trades", _between(results, unsure), done, results <= done <= results + unsure),
+        checked("orders placed are trades", _range_text(orders, unsure), placed, orders <= placed <= orders + unsure),
+        checked(
+            "results are completed trades", _range_text(results, unsure), done, results <= done <= results + unsure
+        ),
     ]
     figures = summary.get("figures", {})
     if "market_pending_trades" in figures and not summary.get("power_cut"):
@@ -245,7 +247,7 @@ def _counted(session: Session, before: BrokerageState, summary: Mapping[str, Any
     return tuple(checks)
 
 
-def _between(count: int, more: int) -> str:
+def _range_text(count: int, more: int) -> str:
     return f"{count} to {count + more}" if more else str(count)
 
 

@@ -218,7 +218,7 @@ class Directory(Workload):
         if not summary["commits"]:
             return ()
         name = options["attribute"] if options["job"] == "modify" else "description"
-        having = counts.shown(
+        having = counts.entries_found(
             session, f"search {entries.TOP}?1.1?one?(&(objectClass=person)({jobs.plain(name)}=*))", size
         )
         return () if having is None else (checked(f"people with {name}", int(options["entries"]), having),)
@@ -281,7 +281,7 @@ def _left(
     renames = options["job"] == "modify-dn"
     name = "people renamed at the end" if renames else "entries added and not deleted"
     where = f"{entries.TOP}?1.1?one?(uid={jobs.MOVED}*)" if renames else f"{entries.WORK}?1.1?one"
-    there = counts.shown(session, f"search {where}", size)
+    there = counts.entries_found(session, f"search {where}", size)
     if there is None:
         return ()
     low, high = max(0, left - unsure), left + unsure

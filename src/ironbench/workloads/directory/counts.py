@@ -22,10 +22,10 @@ _PATIENCE_S = 1.0
 def entries(session: DirectorySession, top: str, among: int, which: str = "") -> int | None:
     """Returns the number of entries at and below `top` that match the filter `which`. Returns None if the server
     refuses the search. `among`: see `shown`."""
-    return shown(session, f"search {top}?1.1?sub{'?' if which else ''}{which}", among)
+    return entries_found(session, f"search {top}?1.1?sub{'?' if which else ''}{which}", among)
 
 
-def shown(session: DirectorySession, search: str, among: int) -> int | None:
+def entries_found(session: DirectorySession, search: str, among: int) -> int | None:
     """Returns how many entries a search finds. Returns None if the server refuses the search, for example because of a
     size limit. Raises FailureError if the server does not answer.
 

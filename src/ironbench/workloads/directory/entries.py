@@ -80,7 +80,7 @@ def dataset(options: Mapping[str, str]) -> Dataset:
         rows=rows,
         bytes=rows * ENTRY_BYTES,
         facts={"entries": str(rows)},
-        entries=partial(_own, file) if file else partial(_made, text, count),
+        entries=partial(_entries_of_file, file) if file else partial(_made, text, count),
         roots=partial(_roots, file) if file else None,
         line_of=partial(_line_of, file) if file else None,
         changes=partial(_changes, file) if changed else None,
@@ -103,7 +103,7 @@ def _made(text: str, count: int, base: str) -> Iterator[bytes]:
         yield _core.template_entries(text, "template", parent, first, min(_PIECE, count + 1 - first))
 
 
-def _own(path: str, base: str) -> Iterator[bytes]:
+def _entries_of_file(path: str, base: str) -> Iterator[bytes]:
     """Yields the entries of the user's file in pieces, up to the first record that is a change. A piece contains only
     whole entries. The DNs of the entries are below the base DN. Entries that already exist are left out, because the
     export of a directory contains the entry of its base DN.

@@ -69,14 +69,14 @@ def weights(options: Mapping[str, str]) -> dict[str, int]:
 def _chosen(options: Mapping[str, str]) -> str:
     """Returns script lines that set `:id` to the number of a person. The number is from the range `id` or `id2`, and
     `share` is the percentage of the first."""
-    first = _drawn(options, "id")
+    first = _id_in_range(options, "id")
     if int(options["share"]) == 100:
         return first
-    second = _drawn(options, "id2")
+    second = _id_in_range(options, "id2")
     return f"\\set who random(1, 100)\n\\if :who <= {options['share']}\n{first}\\else\n{second}\\endif\n"
 
 
-def _drawn(options: Mapping[str, str], option: str) -> str:
+def _id_in_range(options: Mapping[str, str], option: str) -> str:
     """Returns script lines that set `:id` to a number in the range that an option contains. Raises InputError if the
     option is not a range, or if the range exceeds the number of people. Searches for people who do not exist would be
     faster.
@@ -218,13 +218,13 @@ def _bind(options: Mapping[str, str]) -> str:
     return f"{_chosen(options)}bind {_entry(options)}?:password;\n"
 
 
-def _found(options: Mapping[str, str]) -> str:
+def _search_script(options: Mapping[str, str]) -> str:
     sets, wanted = _patterned(options["filter"] or "(uid=user.{id})")
     return f"{_chosen(options)}{sets}search {_base(options)}?1.1?sub?{wanted}\n\\gset\n"
 
 
 def _auth(options: Mapping[str, str]) -> str:
-    return f"{_found(options)}bind :dn?:password;\n"
+    return f"{_search_script(options)}bind :dn?:password;\n"
 
 
 def _compare(options: Mapping[str, str]) -> str:
@@ -247,7 +247,7 @@ def _modify_dn(options: Mapping[str, str]) -> str:
 
 def _login(options: Mapping[str, str]) -> str:
     asked = "".join(f"search :dn?{attributes}?base;\n" for attributes in _LOGIN)
-    return f"{_found(options)}{asked}bind :dn?:password;\nmodify :dn?replace description=[a-z]{{80}};\n"
+    return f"{_search_script(options)}{asked}bind :dn?:password;\nmodify :dn?replace description=[a-z]{{80}};\n"
 
 
 def _prime(options: Mapping[str, str]) -> str:

@@ -127,7 +127,7 @@ class Storage(Workload):
 
     def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
         tests = chosen(options["tests"], int(options["mix"]))
-        return figures.kept(tests, int(options["passes"]), len(_beside(options)) > 0)
+        return figures.metrics_of_tests(tests, int(options["passes"]), len(_beside(options)) > 0)
 
     def leading(self, options: Mapping[str, str]) -> tuple[str, ...]:
         tests = chosen(options.get("tests", "default"), int(options.get("mix", "0")))

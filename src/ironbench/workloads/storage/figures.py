@@ -45,7 +45,7 @@ def metrics(passes: Sequence[PassResult]) -> dict[str, float]:
     return values
 
 
-def kept(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[str, ...]]:
+def metrics_of_tests(tests: Sequence[Test], passes: int, beside: bool) -> dict[str, tuple[str, ...]]:
     """Returns the metrics that a trial with these tests will have. The key is the name of a metric; the value is its
     parts."""
     # A sustained write has a single pass, which uses all files together.

@@ -53,19 +53,19 @@ def check(
     inserted = done if options["test"] == INSERTS else 0
     added = _added(session, options) - before.added
     most = inserted + (unsure if inserted else 0)
-    found.append(checked("rows inserted = events" if inserted else "rows added", *_between(inserted, most, added)))
+    found.append(checked("rows inserted = events" if inserted else "rows added", *_range_check(inserted, most, added)))
     if options["test"] == tables.DELETES:
         deleted = before.all - _all(session, options)
         # There may be fewer deleted rows than events, because an event may choose a row that was already deleted.
         least = min(1, before.all, done)
-        found.append(checked("rows deleted, at most one per event", *_between(least, done + unsure, deleted)))
+        found.append(checked("rows deleted, at most one per event", *_range_check(least, done + unsure, deleted)))
     if each := increments(options):
         grown = _sum(session, options, "select sum(k) from {}") - before.k
-        found.append(checked("growth of k = updates", *_between(done * each, (done + unsure) * each, grown)))
+        found.append(checked("growth of k = updates", *_range_check(done * each, (done + unsure) * each, grown)))
     return tuple(found)
 
 
-def _between(least: int, most: int, actual: int) -> tuple[str, int, bool]:
+def _range_check(least: int, most: int, actual: int) -> tuple[str, int, bool]:
     expected = f"{least} to {most}" if most > least else str(least)
     return expected, actual, least <= actual <= most
 

@@ -187,7 +187,7 @@ class Tpch(Workload):
         return engines.get(system.engine).preset(system, tests.streams if tests.has_throughput else 1)
 
     def measures(self, options: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-        return figures.kept(course(options, 0), options["plans"])
+        return figures.metrics_of_trial(course(options, 0), options["plans"])
 
     def needs_untouched(self, session: Session, options: Mapping[str, str]) -> bool:
         from ironbench.workloads.tpch import validator

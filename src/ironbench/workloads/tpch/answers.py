@@ -93,7 +93,7 @@ def difference(query: int, expected: QueryAnswer, actual: QueryAnswer) -> str:
     for number, (expected_row, got) in enumerate(pairs, 1):
         for column, tolerance, one, other in zip(expected.columns, tolerances, expected_row, got, strict=True):
             if not _agrees(tolerance, one, other):
-                return f"row {number}, {column}: {_shown(other)} instead of {_shown(one)}"
+                return f"row {number}, {column}: {_value_text(other)} instead of {_value_text(one)}"
     return ""
 
 
@@ -127,7 +127,7 @@ _NEAR: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
 }
 
 
-def _shown(value: str | None) -> str:
+def _value_text(value: str | None) -> str:
     return value or "nothing"
 
 

@@ -44,7 +44,7 @@ def metrics(course: TrialChoices, power: Stream | None, through: Sequence[Stream
     return values | scores.of_both(values) | lateness([stream for stream in (power, *through[:-1]) if stream])
 
 
-def kept(course: TrialChoices, plans: str) -> dict[str, tuple[str, ...]]:
+def metrics_of_trial(course: TrialChoices, plans: str) -> dict[str, tuple[str, ...]]:
     """Returns the metrics of a trial in which all queries are answered. The key is the name of a metric. The value is
     its parts, or "" for the whole. `plans`: value of the option that selects which query plans are recorded.
     """

@@ -68,7 +68,7 @@ class QueryRandom:
         return [left.pop(self.whole(0, len(left) - 1)) for _ in range(count)]
 
 
-def drawn(query: int, seed: int, scale: Decimal) -> Values:
+def random_parameters(query: int, seed: int, scale: Decimal) -> Values:
     """Returns random parameters of a query. `seed`: seed of the stream, which is the power test's seed plus the number
     of the stream (2.1.3.5, 5.3.7)."""
     values = _DRAW[query](QueryRandom(seed, query))
@@ -141,7 +141,7 @@ def _quantities(*least: int) -> dict[str, str]:
     }
 
 
-def _named(names: str, values: Sequence[str]) -> dict[str, str]:
+def _by_name(names: str, values: Sequence[str]) -> dict[str, str]:
     return dict(zip(names.split(), values, strict=True))
 
 
@@ -161,12 +161,12 @@ _DRAW: Mapping[int, Callable[[QueryRandom], dict[str, str]]] = {
     4: lambda d: _months(_TO_1997_10(d), 3),
     5: lambda d: {"region": d.one(REGIONS)} | _year(d),
     6: lambda d: _year(d) | _discounts(d.whole(2, 9), d.whole(24, 25)),
-    7: lambda d: _named("nation1 nation2", d.several(2, NATIONS)),
+    7: lambda d: _by_name("nation1 nation2", d.several(2, NATIONS)),
     8: lambda d: _market(d.one(NATIONS), _type(d)),
     9: lambda d: {"colour": d.one(COLOURS)},
     10: lambda d: _months(_month((1993, 2), (1995, 1))(d), 3),
     11: lambda d: {"nation": d.one(NATIONS)},
-    12: lambda d: _named("mode1 mode2", d.several(2, MODES)) | _year(d),
+    12: lambda d: _by_name("mode1 mode2", d.several(2, MODES)) | _year(d),
     13: lambda d: {"word1": d.one(REMARKS[0]), "word2": d.one(REMARKS[1])},
     14: lambda d: _months(_month((1993, 1), (1997, 12))(d), 1),
     15: lambda d: _months(_TO_1997_10(d), 3),
@@ -179,7 +179,7 @@ _DRAW: Mapping[int, Callable[[QueryRandom], dict[str, str]]] = {
     18: lambda d: {"quantity": str(d.whole(312, 315))},
     19: lambda d: (
         _quantities(d.whole(1, 10), d.whole(10, 20), d.whole(20, 30))
-        | _named("brand1 brand2 brand3", [_brand(d) for _ in range(3)])
+        | _by_name("brand1 brand2 brand3", [_brand(d) for _ in range(3)])
     ),
     20: lambda d: {"colour": d.one(COLOURS), "nation": d.one(NATIONS)} | _year(d),
     21: lambda d: {"nation": d.one(NATIONS)},

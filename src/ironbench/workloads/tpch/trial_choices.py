@@ -104,7 +104,7 @@ class TrialChoices:
         trial's seed plus the number of the stream."""
         if self.validation:
             return parameters.validation(query)
-        return parameters.drawn(query, self.seed + stream, self.scale)
+        return parameters.random_parameters(query, self.seed + stream, self.scale)
 
     def statements(self, stream: int, engine: str) -> list[tuple[int, str]]:
         """Returns the queries of a stream in order, with their texts."""

@@ -74,7 +74,7 @@ class Validator:
         expected = self._right()
         if expected is None and not self._write:
             return _unchecked(DRAWN if drawn else UNKNOWN_SCALE)
-        return self._held(expected)
+        return self._validated(expected)
 
     def _right(self) -> Mapping[int, QueryAnswer] | None:
         return _right(self._work.choice.options)
@@ -82,7 +82,7 @@ class Validator:
     def _values(self, query: int) -> Values:
         return self._asked.values(query, 0) if self._how == "drawn" else parameters.validation(query)
 
-    def _held(self, expected: Mapping[int, QueryAnswer] | None) -> Validated:
+    def _validated(self, expected: Mapping[int, QueryAnswer] | None) -> Validated:
         queries = QUERIES if self._write else self._asked.queries
         answers: dict[int, QueryAnswer] = {}
         engine = self._work.session.engine

@@ -23,7 +23,7 @@ class SlapdMonitor:
 
     def sources(self, session: Session, machine: Tree) -> tuple[Source, ...]:
         each = (Source(_OPERATIONS, "sql", facts.OPERATIONS), Source(_THREADS, "sql", _POOL, _PERIOD_S))
-        return tuple(source for source in each if _shown(session, source.target))
+        return tuple(source for source in each if _is_readable(session, source.target))
 
     def parse(self, samples: Samples, window_s: float) -> Observation:
         operations = points(samples.get(_OPERATIONS), _by_name)
@@ -42,7 +42,7 @@ class SlapdMonitor:
         return Observation(metrics, tuple(series))
 
 
-def _shown(session: Session, search: str) -> bool:
+def _is_readable(session: Session, search: str) -> bool:
     try:
         return bool(session.query(search))
     except IronbenchError:

@@ -35,7 +35,7 @@ def not_slower(margin: float) -> str:
     return f"PASS: no comparison is slower by more than the margin of {in_percent(margin)}."
 
 
-def between(one: GatedComparison) -> str:
+def slowdown_range(one: GatedComparison) -> str:
     """Formats a slowdown as both ends of its confidence interval: `between 9% faster and 24% slower (95% CI, 6 paired
     repeats)`."""
     finding, known = one.finding, one.why.values
@@ -54,7 +54,7 @@ def inconclusive(
     comparison lost more blocks than the other. The gate then fails with every policy.
     """
     neither = f"a slowdown by more than the margin of {in_percent(margin)} is neither shown nor ruled out"
-    parts = [f"{between(only)}, so {neither}" if only else neither] if comparisons else []
+    parts = [f"{slowdown_range(only)}, so {neither}" if only else neither] if comparisons else []
     parts += [f"{counted(undecided, 'expectation')} inconclusive"] if undecided else []
     end = f"with `--undecided {policy}`, the gate {'fails' if policy == 'fail' else 'passes'}"
     if lost:

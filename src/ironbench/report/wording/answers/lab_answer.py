@@ -46,7 +46,7 @@ def comparison(finding: Finding, metric_named: bool = False) -> str:
     if finding.conclusion in (Conclusion.FASTER, Conclusion.SLOWER):
         return f"{_difference(finding, subject, at)}{_though(finding)}."
     if finding.conclusion is Conclusion.EQUIVALENT:
-        seen = _seen(finding, metric_named)
+        seen = _difference_text(finding, metric_named)
         return f"{subject} and {baseline} are equivalent within {percent(finding.margin)} ({seen}){_though(finding)}."
     if not finding.blocks:
         return f"{subject} and {baseline} cannot be compared, because no block has usable trials of both."
@@ -65,7 +65,7 @@ def _difference(finding: Finding, subject: str, at: str) -> str:
 
 
 def _so_far(finding: Finding, metric_named: bool) -> str:
-    seen = _seen(finding, metric_named)
+    seen = _difference_text(finding, metric_named)
     if finding.blocks < LEAST_BLOCKS:
         return (
             f"too few blocks for a verdict ({finding.blocks} instead of {LEAST_BLOCKS}); the blocks so far show {seen}"
@@ -73,7 +73,7 @@ def _so_far(finding: Finding, metric_named: bool) -> str:
     return f"{text(finding.changed)}; on average {seen}" if finding.changed else seen
 
 
-def _seen(finding: Finding, metric_named: bool) -> str:
+def _difference_text(finding: Finding, metric_named: bool) -> str:
     metric = "" if metric_named else f"{metric_words(finding.metric)} "
     return f"{metric}{change(finding.ratio, '')} with {configuration(finding.sides[0])}, {_sure(finding)}"
 

@@ -26,7 +26,7 @@ def metric_words(metric: str) -> str:
 def _test_words(profile: str) -> str:
     from ironbench.catalogue import storage_tests
 
-    test = storage_tests.known(profile)
+    test = storage_tests.storage_test(profile)
     return f"{test.title} {test.direction}" if test else profile
 
 
