@@ -117,12 +117,18 @@ impl Reader {
             let cause = "the compressed data are truncated before the end of the first log entry";
             return Err(Error::failure(subject, cause).hint("copy the file again"));
         }
-        let cause = if self.prefix.is_some() {
-            "no line has the form of csvlog or jsonlog, or begins with the given prefix"
-        } else {
-            "no line has the form of csvlog or jsonlog"
-        };
-        Err(Error::input(subject, cause).hint(NEEDS_PREFIX))
+        if self.prefix.is_none() {
+            return Err(Error::input(subject, "no line has the form of csvlog or jsonlog").hint(NEEDS_PREFIX));
+        }
+        let cause = "no line has the form of csvlog or jsonlog, or begins with the given prefix";
+        let hint = bytes.split(|byte| *byte == b'\n').take(1000).find_map(stderr::written_prefix).map_or_else(
+            || "give the value of `show log_line_prefix`, with all spaces".to_owned(),
+            |found| {
+                let found = String::from_utf8_lossy(found);
+                format!("give the value of `show log_line_prefix`, with all spaces; lines begin with '{found}'")
+            },
+        );
+        Err(Error::input(subject, cause).hint(hint))
     }
 
     /// Whether the file is compressed and ends in the middle of the compressed data.

@@ -48,6 +48,8 @@ pub struct Summary {
     pub repeated: u64,
     pub jumps: u64,
     pub unreadable: u64,
+    /// Names of the files with unreadable lines.
+    pub unreadable_files: Vec<String>,
     pub truncated: u64,
     /// Names of the compressed files whose compressed data are truncated.
     pub truncated_archives: Vec<String>,
@@ -102,15 +104,18 @@ impl Statements {
 pub fn open(logs: &Logs, progress: Arc<Progress>) -> Result<Statements> {
     let prefix = logs.prefix.as_deref().map(Prefix::read).transpose()?;
     let mut found = Vec::new();
+    let mut refused = None;
     for file in &logs.files {
         match examined(file, prefix.as_ref()) {
             Ok(one) => found.push(one),
             Err(error) if file.named || error.kind == Kind::Failure => return Err(error),
-            Err(_) => {}
+            // The last file is probably the newest.
+            Err(error) => refused = Some(error),
         }
     }
     let Some(format) = found.iter().map(|one| one.format).min() else {
-        return Err(Error::input("logs", "no file is a log in the format csvlog or jsonlog").hint(NEEDS_PREFIX));
+        let error = Error::input("logs", "no file is a log in the format csvlog or jsonlog").hint(NEEDS_PREFIX);
+        return Err(refused.unwrap_or(error));
     };
     if let Some(other) = found.iter().find(|one| one.format != format && one.named) {
         let cause = format!("has another format ({}) than the rest ({})", other.format.name(), format.name());
@@ -193,9 +198,12 @@ impl Rows {
             if ended && let Some(reader) = self.current.take() {
                 self.summary.unreadable += reader.damage.unreadable;
                 self.summary.truncated += reader.damage.truncated;
+                let name = reader.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if reader.damage.unreadable > 0 {
+                    self.summary.unreadable_files.push(name.clone());
+                }
                 if reader.is_truncated() {
-                    let name = reader.path().file_name().unwrap_or_default();
-                    self.summary.truncated_archives.push(name.to_string_lossy().into_owned());
+                    self.summary.truncated_archives.push(name);
                 }
                 for zone in reader.clock.unknown {
                     if !self.summary.unknown_zones.contains(&zone) {

@@ -259,6 +259,13 @@ fn worded(text: &[u8]) -> Option<(&[u8], &[u8])> {
     is_word.then(|| (word, rest.strip_suffix(b"\n").unwrap_or(rest)))
 }
 
+/// Returns what stands before the word of the first entry in this line, such as `LOG`. The message after the word may
+/// contain secrets.
+pub fn written_prefix(line: &[u8]) -> Option<&[u8]> {
+    let starts = (1..line.len()).filter(|&at| !line[at - 1].is_ascii_alphanumeric());
+    starts.take(200).find(|&at| worded(&line[at..]).is_some_and(|(word, _)| is_first(word))).map(|at| &line[..at])
+}
+
 /// Whether a line with this word begins an entry. Lines with other words belong to the entry before them.
 fn is_first(word: &[u8]) -> bool {
     matches!(word, b"LOG" | b"ERROR" | b"FATAL" | b"PANIC" | b"WARNING" | b"NOTICE" | b"INFO")

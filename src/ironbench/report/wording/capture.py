@@ -106,9 +106,9 @@ def cut_parameters(length: Number) -> str:
 
 
 @wording("capture-unreadable")
-def unreadable(lines: Number) -> str:
-    """Example with lines=12: `12 lines of the log could not be parsed`."""
-    return f"{count(lines, 'line')} of the log could not be parsed"
+def unreadable(lines: Number, files: Strings = ()) -> str:
+    """Example with lines=12, files='server.log': `12 lines of server.log could not be parsed`."""
+    return f"{count(lines, 'line')} of {names(files) or 'the log'} could not be parsed"
 
 
 @wording("capture-truncated")

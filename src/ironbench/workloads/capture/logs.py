@@ -14,7 +14,7 @@ import msgspec
 from ironbench import engines
 from ironbench.errors import FailureError, InputError
 from ironbench.model.note import Note, note
-from ironbench.words import grouped
+from ironbench.words import counted, grouped
 from ironbench.workloads.capture import making, other_logs
 from ironbench.workloads.capture.file import SCHEMA, CaptureFacts, asked, quoted
 from ironbench.workloads.capture.marks import TEMPLATE, Mark, together
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 Show = Callable[[float, str], None]
 
-_SLOW_S = 0.005
-"""If none of many statements took less than this number of seconds, the log probably contains only slow statements."""
+_SLOW_S = 0.001
+"""If none of many statements took less than this number of seconds, the log probably contains only slow statements.
+`log_min_duration_statement = 1` is the smallest threshold of PostgreSQL, and most servers run a BEGIN or a COMMIT in a
+tenth of this time."""
 _MANY = 100
 _POLLS_PER_S = 4
 
@@ -64,7 +66,7 @@ def capture(
 
     def fill(opened: duckdb.DuckDBPyConnection) -> CaptureFacts:
         with _shown(rows, size, show):
-            _read(opened, rows)
+            _read(opened, rows, prefix)
         return described(opened, msgspec.json.decode(rows.summary()), mask)
 
     return making.made(output, fill)
@@ -109,12 +111,21 @@ def _shown(rows: LogRows, size: int, show: Show) -> Iterator[None]:
         watching.join()
 
 
-def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows) -> None:
+def _read(opened: duckdb.DuckDBPyConnection, rows: LogRows, prefix: str) -> None:
     try:
         opened.execute("CREATE TABLE read AS SELECT * FROM rows")
     except duckdb.Error as error:
         raise FailureError("capture", str(error).splitlines()[0]) from error
     if not asked(opened, "SELECT count(*) FROM read")[0][0]:
+        summary = msgspec.json.decode(rows.summary())
+        if prefix and summary["unreadable"]:
+            lines = counted(summary["unreadable"], "line does", "lines do")
+            cause = f"the logs contain no statements, and {lines} not match this prefix"
+            hint = (
+                "give the value of `show log_line_prefix`, with all spaces; after %q, the server writes nothing for "
+                "its own processes"
+            )
+            raise InputError(f"--prefix {prefix!r}", cause, hint)
         cause = "contain no statements"
         hint = (
             "the server must log them in English: log_min_duration_statement = 0 (or log_statement = all), "
@@ -229,7 +240,8 @@ def _notes(
     if summary.get("cut_at"):
         yield note("capture-cut-parameters", length=summary["cut_at"])
     if summary.get("unreadable"):
-        yield note("capture-unreadable", lines=summary["unreadable"])
+        files = tuple(summary.get("unreadable_files", ()))
+        yield note("capture-unreadable", lines=summary["unreadable"], files=files)
     if summary.get("truncated"):
         yield note("capture-truncated", files=summary["truncated"])
     if summary.get("truncated_archives"):
