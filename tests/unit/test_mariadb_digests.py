@@ -86,6 +86,10 @@ def test_literals_come_from_the_column_that_they_are_compared_with(digest: str, 
     assert len(found.texts) == 10
 
 
+def test_a_statement_that_sleeps_lasts_as_long_as_recorded() -> None:
+    assert set(drawn("SELECT SLEEP ( ? )").texts) == {"SELECT SLEEP(0.001000)"}
+
+
 @pytest.mark.parametrize(
     ("statements", "searched"),
     [

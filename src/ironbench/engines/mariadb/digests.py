@@ -56,6 +56,7 @@ _ROWS = re.compile(
     r"(?P<rows>(?:\((?:[^()]|\([^()]*\))*\)\s*,?\s*)+)(?P<more>/\* , \.\.\. \*/)?",
     re.IGNORECASE,
 )
+_SLEEP = re.compile(r"\bsleep\s*\(\s*(\$\d+)", re.IGNORECASE)
 _ROW = re.compile(r"\(((?:[^()]|\([^()]*\))*)\)")
 _COMMA = re.compile(r",(?![^(]*\))")
 _PLACE = re.compile(r"\bin \(\.\.\.\)|\?", re.IGNORECASE)
@@ -255,6 +256,8 @@ class _Drawing:
                     least = int(literals[low])
                     many = max(1, round(rows / calls)) - 1
                     literals[high] = str(least + many if column.unique else max(least, int(literals[high])))
+            # With an arbitrary number of seconds, a session of the replay would wait longer than recorded.
+            literals |= dict.fromkeys(_SLEEP.findall(statement.text), f"{mean_s:.6f}")
             texts.append(_NUMBERED.sub(partial(_replaced, literals), statement.text))
         if not self._is_valid(texts[0]):
             return StatementDigest(shown, "", calls, mean_s, rows, refused="not-preparable")

@@ -29,6 +29,7 @@ _TYPED = re.compile(r"\b(interval|date|time|timestamp|timestamptz)\s+\$(\d+)", r
 """Pattern of a parameter after a type name. pg_stat_statements shows `interval '1 day'` as `interval $1`, but
 PostgreSQL's grammar does not allow a parameter there."""
 _LIMIT = re.compile(r"\blimit\s+\$(\d+)", re.IGNORECASE)
+_SLEEP = re.compile(r"\bpg_sleep(?:_for)?\s*\(\s*\$(\d+)", re.IGNORECASE)
 _WHOLE = ("smallint", "integer", "bigint")
 
 
@@ -142,6 +143,11 @@ class _Drawing:
         limits = {int(one) - 1 for one in _LIMIT.findall(text)}
         if limits:
             sets = tuple(tuple("10" if place in limits else one for place, one in enumerate(each)) for each in sets)
+        # An arbitrary number of seconds could stop a session of the replay for hours.
+        sleeps = {int(one) - 1 for one in _SLEEP.findall(text)}
+        if sleeps:
+            slept = f"{mean_s:.6f}"
+            sets = tuple(tuple(slept if place in sleeps else one for place, one in enumerate(each)) for each in sets)
         drawn = sum(column is not None for _, column in pairs)
         return StatementDigest(text, user, calls, mean_s, rows, sets, drawn, len(pairs) - drawn)
 
