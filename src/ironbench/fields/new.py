@@ -57,5 +57,5 @@ class NewLab(FieldSection):
     ] = 0.0
     capture: Annotated[
         str,
-        row("For `headroom`: a capture of production work to replay, from `ironbench capture`.", metavar="FILE"),
+        row("A capture of production work to replay in place of scripts, from `ironbench capture`.", metavar="FILE"),
     ] = ""

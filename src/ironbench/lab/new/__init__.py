@@ -57,6 +57,8 @@ def lab_context(kind: str, asked: NewLab, folder: Path | None) -> LabContext:
     if "://" in asked.other and not dsn:
         hint = "add --dsn with the address of the current server, or give --other the path of a program directory"
         raise InputError("--other", "is an address, but --dsn is missing", hint)
+    if asked.capture and asked.script:
+        raise InputError("--script", "cannot be combined with --capture", "remove one of the two")
     if asked.dump and not named.data_import.dumps:
         raise InputError("--dump", f"{named.name} cannot restore dumps", "use another engine, or remove --dump")
     files = {

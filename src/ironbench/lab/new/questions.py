@@ -108,7 +108,7 @@ def _upgrade(here: LabContext) -> Iterator[str]:
     yield 'question = "Is the newer version faster?"'
     yield ""
     yield from workload(here)
-    if not (here.template or here.dump or here.scripts) and here.engine.data_import.dumps:
+    if not (here.template or here.dump or here.scripts or here.capture) and here.engine.data_import.dumps:
         yield "# Your own data instead of that workload:"
         yield from (f"# {line}" if line else "#" for line in (*own_workload(here, templates=False), files(here)))
         yield ""
@@ -190,13 +190,7 @@ def _headroom(here: LabContext) -> Iterator[str]:
     yield f'question = "How far can today\'s load of {today} transactions per second grow?"'
     yield 'design = "full"     # every system at every rate'
     yield ""
-    if here.capture:
-        yield from (line for line in own_workload(here) if not line.startswith("name = "))
-        yield 'name = "capture"'
-        yield f'with = {{ file = {quoted(here.capture)}, mode = "rate" }}'
-        yield ""
-    else:
-        yield from workload(here)
+    yield from workload(here, "rate")
     yield from system(here)
     yield from load(here, open_loop=True)
     yield "# Today's load and multiples of it. More rates near the highest one make the answer more precise."
@@ -317,7 +311,7 @@ class LabTemplate:
     """The metric that the lab's verdict is about; empty for the default metric."""
 
 
-_ANY = ("dsn", "engine", "dump", "script")
+_ANY = ("dsn", "engine", "dump", "script", "capture")
 KINDS: Mapping[str, LabTemplate] = {
     "setting": LabTemplate(
         "one setting: its current value and others",
@@ -353,14 +347,14 @@ KINDS: Mapping[str, LabTemplate] = {
         "the same work on two servers that this machine can reach",
         _machines,
         "Which of two machines is faster?",
-        ("dsn", "other", "dump", "script"),
+        ("dsn", "other", "dump", "script", "capture"),
         ("dsn",),
     ),
     "headroom": LabTemplate(
         "rates around today's load, on one or more systems; `ironbench headroom` reads the result",
         _headroom,
         "How far can the load grow?",
-        ("today", "capture", *_ANY),
+        ("today", *_ANY),
         ("today",),
         "response_time_p99_s",
     ),

@@ -46,6 +46,8 @@ def system(here: LabContext, dsn: bool = True) -> list[str]:
 
 
 def load(here: LabContext, timed: bool = False, open_loop: bool = False) -> list[str]:
+    if here.capture and not open_loop:  # the capture determines the clients and the length of a trial
+        return []
     cores = "of ironbench's machine" if here.dsn else "of this machine"
     checkpoint = ['checkpoint = "10s"    # a trial then contains complete checkpoint cycles']
     if here.lacks:
@@ -68,9 +70,10 @@ def load(here: LabContext, timed: bool = False, open_loop: bool = False) -> list
     ]
 
 
-def workload(here: LabContext) -> list[str]:
-    if here.template or here.dump or here.scripts:
-        return [*own_workload(here), files(here), ""]
+def workload(here: LabContext, mode: str = "fast") -> list[str]:
+    """Returns the sections for a workload. `mode`: how a capture is replayed."""
+    if here.template or here.dump or here.scripts or here.capture:
+        return [*own_workload(here), files(here, mode), ""]
     return [
         "[workload]",
         'name = "igen-oltp"   # order entry; others: `ironbench list workloads`; your own: docs/workloads/scripts.md',
@@ -91,11 +94,14 @@ def own_workload(here: LabContext, templates: bool = True) -> list[str]:
         *(template if by_template else dump),
         "",
         "[workload]",
-        'name = "script"',
+        f'name = "{"capture" if here.capture else "script"}"',
     ]
 
 
-def files(here: LabContext) -> str:
+def files(here: LabContext, mode: str = "fast") -> str:
+    """Returns the line that names the capture or the scripts of a workload."""
+    if here.capture:
+        return f"with = {{ file = {quoted(here.capture)}, mode = {quoted(mode)} }}    # other modes: docs/how/replay.md"
     named = ", ".join(quoted(name) for name in here.scripts or (f"{FILL_IN}.sql",))
     return f"files = [{named}]    # pgbench scripts of your application's transactions; FILE@WEIGHT, … mixes several"
 
