@@ -15,9 +15,12 @@ from ironbench.cli import show
 from ironbench.cli.run import execute
 from ironbench.engines.base import Traits
 from ironbench.errors import FailureError, InputError
-from ironbench.lab import declare, loop
+from ironbench.fields.new import NewLab
+from ironbench.lab import declare, loop, new
 from ironbench.model.digest import Digests, StatementDigest
 from ironbench.model.driven import Driven
+from ironbench.model.note import note
+from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice, Load, System
 from ironbench.plan import run_file
 from ironbench.report import wording
@@ -172,7 +175,7 @@ def test_no_password_and_with_a_mask_no_literal_is_in_the_file(tmp_path: Path) -
     ("log", "code"),
     [
         ([entry(1, 7, line, "statement: select 1") for line in range(1, 4)], "capture-without-durations"),
-        ([statement(1, 7, line, "select 1", 250.0) for line in range(1, 120)], "capture-slow-only"),
+        ([statement(1, 7, line, "select 1", 1.0) for line in range(1, 120)], "capture-slow-only"),
         ([statement(1, 7, line, "insert into t values (1)") for line in range(1, 120)], "capture-without-reads"),
         ([statement(1, 7, 1, "select 1"), "nonsense\n"], "capture-unreadable"),
         ([statement(1, 7, 1, "select 1"), statement(1, 7, 2, "select 2")[:80]], "capture-truncated"),
@@ -195,8 +198,41 @@ def test_what_a_log_lacks_is_noted(log: list[str], code: str, tmp_path: Path) ->
     assert all(wording.sentences(notes))
 
 
+def test_unreadable_lines_are_noted_with_their_files(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    for name, own in (("new.csv", ""), ("old.log", "2026-11-28 16:59:00.000 UTC [1] LOG:  ready\n")):
+        (tmp_path / "log" / name).write_text(own + statement(1, 7, 1 if own else 2, f"select '{name}'"))
+    facts = logs.capture([str(tmp_path / "log")], str(tmp_path / "x.capture"))
+    assert note("capture-unreadable", lines=1, files=("old.log",)) in facts.notes
+    (sentence,) = wording.sentences([one for one in facts.notes if one.code == "capture-unreadable"])
+    assert "old.log" in sentence
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_wrong_prefix_is_refused_with_the_beginning_of_a_line(named: bool, tmp_path: Path) -> None:
+    log = tmp_path / "log" / "postgresql.log"
+    log.parent.mkdir()
+    log.write_text("2026-11-28 17:00:00.000 UTC [7] app@shop LOG:  duration: 1.000 ms  statement: select 'secret'\n")
+    with pytest.raises(InputError) as error:
+        logs.capture([str(log if named else log.parent)], str(tmp_path / "x.capture"), prefix="%t:%r:%u@%d:[%p]:")
+    assert "given prefix" in error.value.cause
+    assert "'2026-11-28 17:00:00.000 UTC [7] app@shop '" in error.value.hint
+    assert "secret" not in error.value.hint
+
+
+def test_a_prefix_that_matches_only_lines_of_the_server_itself_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "postgresql.log"
+    own = "2026-11-28 16:59:00.000 UTC [1] LOG:  ready\n"
+    log.write_text(own + "2026-11-28 17:00:00.000 UTC [7] app@shop LOG:  duration: 1.000 ms  statement: select 1\n")
+    with pytest.raises(InputError, match="1 line does not match") as error:
+        logs.capture([str(log)], str(tmp_path / "x.capture"), prefix="%m [%p] ")
+    assert "--prefix" in error.value.subject and "log_line_prefix" in error.value.hint
+
+
 def test_a_log_whose_compressed_data_are_truncated_is_read_as_far_as_they_reach(tmp_path: Path) -> None:
-    whole = "".join(statement(1 + line // 500, 7, line, f"select {line * 7919 % 65537}") for line in range(1, 20_000))
+    whole = "".join(
+        statement(1 + line // 500, 7, line, f"select {line * 7919 % 65537}", 0.1) for line in range(1, 20_000)
+    )
     packed = gzip.compress(whole.encode())
     log = tmp_path / "log" / "server.csv.gz"
     log.parent.mkdir()
@@ -345,7 +381,13 @@ def test_what_a_replay_cannot_do_is_refused_before_it_starts(shop: str, tmp_path
     ):
         with pytest.raises(InputError, match=cause):
             workload.accepts(system, load, choice)
-    workload.accepts(system, replace(suited, rate=5.0), replace(choice, options=options(shop, mode="rate")))
+    by_rate = replace(choice, options=options(shop, mode="rate"))
+    workload.accepts(system, replace(suited, rate=5.0), by_rate)
+    with pytest.raises(InputError, match="no trial measures the peak"):
+        workload.accepts(system, replace(suited, rate_share=0.5), by_rate)
+    with pytest.raises(InputError, match="speed=2"):
+        fast = replace(choice, options=options(shop, mode="rate", speed="2"))
+        workload.accepts(system, replace(suited, rate=5.0), fast)
     with pytest.raises(InputError, match="missing"):
         workload.accepts(system, suited, Choice("capture", options("")))
     two = captured(tmp_path, statement(1, 1, 1, "select 1"), statement(1, 2, 1, "select 1", database="other"))
@@ -367,6 +409,20 @@ def test_a_run_names_the_clients_that_the_capture_needs_and_its_length(
     execute(run_file.read("capture", (), options=(f"file={path}",), plan=True, results=str(tmp_path)))
     planned = capsys.readouterr().out
     assert "each with clients=2" in planned and "1 trial, about 9 s of measuring" in planned
+
+
+@pytest.mark.parametrize("mode", ["schedule", "think", "fast"])
+def test_a_rate_without_the_mode_for_rates_is_refused_with_this_mode(mode: str, shop: str, tmp_path: Path) -> None:
+    chosen = (f"file={shop}", f"mode={mode}")
+    with pytest.raises(InputError, match="no effect") as error:
+        execute(run_file.read("capture", (), options=chosen, rate="5", plan=True, results=str(tmp_path)))
+    assert "mode=rate" in error.value.hint and "--transactions" not in str(error.value)
+
+
+def test_a_capture_in_place_of_a_script_is_recognised(shop: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a capture, not a script") as error:
+        execute(run_file.read("capture", (shop,), plan=True, results=str(tmp_path)))
+    assert f"file={shop}" in error.value.hint
 
 
 def test_pauses_need_durations(tmp_path: Path) -> None:
@@ -771,9 +827,30 @@ def test_a_capture_that_is_too_short_for_the_rate_is_noted_before_the_trial(
 ) -> None:
     path = captured(tmp_path, *(statement(line // 10, 7, line, "select 1") for line in range(1, 91)))
     load = Load(clients=1, rate=rate, duration_s=duration_s)
-    found = workloads.get("capture").forecast(load, options(path, mode=mode))
+    choice = Choice("capture", options(path, mode=mode), data=OwnData(dump="/srv/shop.dump"))
+    found = workloads.get("capture").forecast(load, choice)
     assert [one.values["ends_s"] for one in found] == ([] if ends_s is None else [ends_s])
     assert all(f"{ends_s * 1000:g} ms" in one or f"{ends_s:g} s" in one for one in wording.texts(found))
+
+
+@pytest.mark.parametrize(
+    ("data", "codes"),
+    [
+        (None, ["capture-without-data"]),
+        (OwnData(check="select true"), ["capture-without-data"]),
+        (OwnData(template="shop"), []),
+    ],
+)
+def test_a_replay_without_restored_data_is_noted(data: OwnData | None, codes: list[str], tmp_path: Path) -> None:
+    path = captured(tmp_path, statement(1, 7, 1, "select 1"))
+    found = workloads.get("capture").forecast(Load(), Choice("capture", options(path), data=data))
+    assert [one.code for one in found] == codes and all(wording.texts(found))
+
+
+def test_a_replay_of_a_masked_capture_is_noted(tmp_path: Path) -> None:
+    path = captured(tmp_path, statement(1, 7, 1, "select 1"), mask=True)
+    choice = Choice("capture", options(path), data=OwnData(dump="/srv/shop.dump"))
+    assert [one.code for one in workloads.get("capture").forecast(Load(), choice)] == ["capture-masked"]
 
 
 @pytest.mark.parametrize("plan", [True, False])
@@ -800,5 +877,27 @@ def test_labs_say_before_they_start_that_a_capture_is_too_short(tmp_path: Path) 
         f'question = "?"\n[workload]\nname = "capture"\nwith = {{ file = "{path}", mode = "rate" }}\n'
         '[load]\nduration = "20s"\n[measure]\nmetric = "response_time_p50_s"\n[vary]\nrate = [3, 10]\n'
     )
-    (warning,) = declare.script_warnings(declare.lab(tmp_path / "rates.toml")[0])
+    _, warning = declare.script_warnings(declare.lab(tmp_path / "rates.toml")[0])
     assert "at 10/s a trial ends after 9 s instead of 20 s" in warning
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"), [("setting", "fast"), ("index", "fast"), ("upgrade", "fast"), ("headroom", "rate")]
+)
+def test_a_new_lab_replays_a_capture(kind: str, mode: str, tmp_path: Path) -> None:
+    path = captured(tmp_path, *(statement(line // 10, 7, line, "select 1") for line in range(1, 91)))
+    (tmp_path / "shop.sql").write_text("create table item (id int);\n")
+    (tmp_path / "index.sql").write_text("create index on item (id);\n")
+    asked = NewLab(dump=str(tmp_path / "shop.sql"), capture=path)
+    asked.index = str(tmp_path / "index.sql") if kind == "index" else ""
+    asked.today = 10.0 if kind == "headroom" else 0.0
+    (tmp_path / "new.toml").write_text(new.text(kind, new.lab_context(kind, asked, tmp_path), "new.toml"))
+    lab, _ = declare.lab(tmp_path / "new.toml")
+    assert {one.choice.options["mode"] for one in lab.setups} == {mode}
+    assert len(lab.setups) > 1
+
+
+def test_a_new_lab_has_either_scripts_or_a_capture(tmp_path: Path) -> None:
+    path = captured(tmp_path, statement(1, 7, 1, "select 1"))
+    with pytest.raises(InputError, match="cannot be combined with --capture"):
+        new.lab_context("setting", NewLab(script=[path], capture=path), tmp_path)

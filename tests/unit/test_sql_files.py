@@ -187,7 +187,13 @@ def test_a_dump_of_mysql_8_names_its_version_and_the_collations_that_are_lacking
 
 @pytest.mark.parametrize(
     ("data", "word"),
-    [(b"\x1f\x8b\x08", "gzip"), ("select 1;".encode("utf-16"), "UTF-16"), ("select 1;".encode("utf-16-le"), "UTF-16")],
+    [
+        (b"\x1f\x8b\x08", "gzip"),
+        ("select 1;".encode("utf-16"), "UTF-16"),
+        ("select 1;".encode("utf-16-le"), "UTF-16"),
+        (b"PAR1" + bytes(400), "Parquet"),
+        (b"\1\2" + bytes(400), "binary"),
+    ],
 )
 def test_compressed_files_and_utf_16_are_named_as_such(tmp_path: Path, data: bytes, word: str) -> None:
     (file := tmp_path / "file.sql").write_bytes(data)

@@ -29,6 +29,8 @@ def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = Fal
         if head.startswith(magic):
             hint = f"decompress it first ({_UNPACK[name]})" if name in _UNPACK else "decompress it first"
             raise InputError(subject, f"compressed with {name}", hint)
+    if head.startswith(b"PAR1"):
+        raise InputError(subject, f"a Parquet file (captures are Parquet files), not {kind}", "use another file")
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) or _looks_like_utf16(head):
         raise InputError(subject, "encoded in UTF-16", "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW")
     if b"\0" in head:
@@ -36,7 +38,8 @@ def refuse_unreadable(head: bytes, subject: str, kind: str, *, empty: bool = Fal
 
 
 def _looks_like_utf16(head: bytes) -> bool:
-    """Detects UTF-16 without a byte order mark. In such a text, every other byte of ASCII letters is zero."""
+    """Detects UTF-16 without a byte order mark. In such a text, every other byte of ASCII letters is zero. In other
+    binary files, zeros are often adjacent."""
     sample = head[:400]
-    most = len(sample) // 2 * 0.9
-    return len(sample) >= 8 and max(sample[::2].count(0), sample[1::2].count(0)) > most
+    fewer, more = sorted((sample[::2].count(0), sample[1::2].count(0)))
+    return len(sample) >= 8 and more > len(sample) // 2 * 0.9 and fewer < len(sample) // 2 * 0.1

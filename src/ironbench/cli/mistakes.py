@@ -21,6 +21,8 @@ from ironbench.words import clean
 _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
 _COMMAND = re.compile(r"No such command '(.*?)'")
 
+_ELSEWHERE = {"replay": "to replay a capture, write ironbench run capture --with file=FILE"}
+"""Commands that users expect, with hints at the commands that exist."""
 _REMOVED = {
     ("ironbench device trace replay", "--keep-arrivals"): (
         "no longer exists: a replay always uses the recorded arrival times",
@@ -183,7 +185,7 @@ def _usage(verb: str, message: str, context: Any) -> InputError:
     command, extra = _COMMAND.search(message), _EXTRA.search(message)
     if command:
         near = difflib.get_close_matches(command[1], list(context.command.commands), n=2)
-        other = _command_of_other_program() if verb == "ironbench" else ""
+        other = (_ELSEWHERE.get(command[1]) or _command_of_other_program()) if verb == "ironbench" else ""
         return InputError(command[1], f"unknown command of {verb}", other or _suggestion(near) or see)
     if extra:
         return InputError(extra[1], f"unexpected argument of {verb}", see)

@@ -116,6 +116,10 @@ def _records(name: str, store: Store, known: dict[str, tuple[str, dict[str, Any]
             of_lab = store.of_lab(lab)
             if found := of_lab.records([row.id for row in of_lab.listed() if name in (row.id, row.series)]):
                 return of_lab, found
+        if Path(name).is_file():
+            raise InputError(name, "is a file, but not a capture", "see `ironbench show --help`") from error
+        if name.endswith(".capture"):
+            raise InputError(name, "no such file", "correct the path, or make the capture first") from error
         kinds = {word: kind for word, (kind, _) in known.items()}
         for record in store.all():
             kinds |= {record.id: "record", record.series: "series", record.system.label: "label"}

@@ -28,6 +28,7 @@ from ironbench.trial.drive import caches
 from ironbench.trial.drive.power import WAYS
 from ironbench.trial.load import own
 from ironbench.workloads import Workload
+from ironbench.workloads.capture import is_capture
 
 
 @dataclass(slots=True)
@@ -108,6 +109,9 @@ class Builder:
         worker_pool.require(load)
         system, load = resolve.with_ideal_parts(system, load, available)
         if choice.scripts and workload.name != "script":
+            if is_capture(choice.scripts[0]):
+                hint = f"write `ironbench run capture {written('workload.with', f'file={choice.scripts[0]}')}`"
+                raise InputError(choice.scripts[0], "is a capture, not a script", hint)
             raise InputError(
                 choice.scripts[0],
                 f"workload {workload.name} runs built-in scripts and accepts no others",
@@ -118,6 +122,9 @@ class Builder:
             choice = replace(choice, data=own.identified(data, system, workload))
         if not engine.missing(workload.needs):
             workload.accepts(system, load, choice)
+            if load.duration_s is None and load.transactions is None and (load.rate or load.rate_share):
+                cause = f"has no effect, because workload {workload.name} runs until its work is done"
+                raise InputError(written("load.rate"), cause, f"remove it, or add {written('load.duration')}")
             scripts = workload.compile(engine.name, choice, engine.protocol(load.protocol))
             if choice.data is not None and choice.data.imported and system.dsn is not None:
                 # These scripts run in a copy of the database. They must not affect the server's other databases.

@@ -71,7 +71,7 @@ def forecasts(setups: Iterable[Setup], most: float | None = None) -> list[str]:
         choice, load = setup.choice, setup.cell.load
         load = replace(load, rate=most) if most else load
         of_choice = found.setdefault((choice.workload, frozenset(choice.options.items())), [])
-        of_choice += [] if of_choice else wording.texts(workloads.get(choice.workload).forecast(load, choice.options))
+        of_choice += [] if of_choice else wording.texts(workloads.get(choice.workload).forecast(load, choice))
     return [text for texts in found.values() for text in texts]
 
 

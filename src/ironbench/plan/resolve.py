@@ -144,7 +144,7 @@ def validate(load: Load) -> None:
                 f"cannot be combined with {written('load.rate')}",
                 "remove it, because a rate already determines when transactions start",
             )
-        if load.duration_s is None:
+        if load.transactions is not None:
             raise InputError(
                 written("load.rate"),
                 f"cannot be combined with {written('load.transactions')}",

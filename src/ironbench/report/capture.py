@@ -15,7 +15,7 @@ from ironbench.report.charts.base import Table
 from ironbench.report.numbers import number, quantity
 from ironbench.report.page import Answer, AnswerPoint, Page, Section, with_rows
 from ironbench.units import span
-from ironbench.words import counted, cut, in_percent
+from ironbench.words import counted, cut, grouped, in_percent
 from ironbench.workloads.capture.contents import Contents, Pauses, contents
 from ironbench.workloads.capture.file import PROXY
 from ironbench.workloads.capture.keys import KeyUse
@@ -72,14 +72,15 @@ def _first(found: Contents) -> str:
     whole = f"{counted(facts.statements, 'statement')} in {counted(facts.transactions, 'transaction')}"
     if facts.length_s < _SHORT_S:
         return f"{whole}."
-    mean = quantity(facts.transactions / facts.length_s, "1/s")
-    return f"{whole}: on average {mean}, at most {quantity(found.peak_per_s, 'count')} in one second."
+    mean, most = number(facts.transactions / facts.length_s), quantity(found.peak_per_s, "count")
+    return f"{whole}: on average {mean} transactions per second, and at most {most} in one second."
 
 
 def _points(found: Contents, path: str) -> Iterator[str]:
     facts = found.facts
     of_all = found.reads + found.writes
-    yield f"{counted(facts.sessions, 'session')}, of which up to {found.at_once} were open at the same time."
+    open_at_once = f", of which up to {found.at_once} were open at the same time" if facts.sessions > 1 else ""
+    yield f"{counted(facts.sessions, 'session')}{open_at_once}."
     if of_all:
         every = counted(of_all, "read or write", "reads and writes")
         yield f"Reads make up {in_percent(found.reads / of_all)} of {every}."
@@ -91,7 +92,7 @@ def _points(found: Contents, path: str) -> Iterator[str]:
         )
     if not facts.replayable:
         return
-    if facts.masked and not facts.invented:
+    if facts.has_replaced_literals:
         yield "A replay would be misleading, because the masked values match other rows or no rows."
         return
     replayed = facts.statements - sum(statements for _, statements in found.left_out)
@@ -131,7 +132,9 @@ def _top(found: Contents) -> Table:
 
 def _rest(found: Contents) -> tuple[str, ...]:
     more = found.templates - len(found.top)
-    return (f"The table leaves out {counted(more, 'further statement')} of the capture.",) if more > 0 else ()
+    shown = counted(len(found.top), "statement")
+    every = grouped(found.templates)
+    return (f"The table shows {shown} of {every} that differ in more than their literals.",) if more > 0 else ()
 
 
 def _keys(found: KeyUse) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from ironbench.errors import InputError, nearest
+from ironbench.errors import InputError, nearest, written
 from ironbench.model.own_data import OwnData
 from ironbench.model.system import Choice
 from ironbench.workloads.base import Dataset, Option, ScriptSource, Workload
@@ -47,6 +47,8 @@ def get(name: str) -> Workload:
     if workload is None:
         tests = [f"{one} --with test={name}" for one in names() if name in _tests(one)]
         hint = f"write {tests[0]}" if tests else nearest(name, names())
+        if name.endswith(".capture"):
+            hint = f"write capture {written('workload.with', f'file={name}')}"
         raise InputError(f"workload {name}", "there is no such workload", hint)
     return workload
 

@@ -492,7 +492,7 @@ class Workload(ABC):
 
         return _core.script_cautions(scripts, variables, protocol)
 
-    def forecast(self, load: Load, options: Mapping[str, str]) -> tuple[Note, ...]:
+    def forecast(self, load: Load, choice: Choice) -> tuple[Note, ...]:
         """Returns notes about a trial with this load that are known before the trial starts."""
         return ()
 

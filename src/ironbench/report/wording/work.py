@@ -26,6 +26,25 @@ def capture_ends_early(transactions: Number, rate: Number, duration_s: Number, e
     )
 
 
+@wording("capture-without-data")
+def capture_without_data() -> str:
+    """Example: `without a dump, template or setup files, the statements run on the data that the database contains, and
+    ironbench does not undo their changes`."""
+    return (
+        "without a dump, template or setup files, the statements run on the data that the database contains, and "
+        "ironbench does not undo their changes"
+    )
+
+
+@wording("capture-masked")
+def capture_masked() -> str:
+    """Example: `the literals of the capture are masked, so statements of the replay find other rows or no rows, and may
+    fail`."""
+    return (
+        "the literals of the capture are masked, so statements of the replay find other rows or no rows, and may fail"
+    )
+
+
 @wording("searches-empty")
 def searches_empty(share: Number) -> str:
     """Example with share=0.12: `12% of the searches returned no entry`."""

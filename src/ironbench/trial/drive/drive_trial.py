@@ -186,7 +186,7 @@ class _RunningTrial:
         checks = self._checks(before, result.summary) if ended else ()
         protocol = self._engine.protocol(self._trial.cell.load.protocol)
         texts = workload.warnings(session.engine, plan.choice, protocol)
-        forecast = workload.forecast(self._trial.cell.load, plan.choice.options)
+        forecast = workload.forecast(self._trial.cell.load, plan.choice)
         warnings = (*(note(workload.warning_code, text=text) for text in texts), *forecast, *result.prepared.warnings)
         return replace(
             result,
@@ -307,7 +307,7 @@ class _RunningTrial:
             stall = Stall(session.require_answer, STALLED_S)
             listeners = (*listeners, partial(_stop_stalled, stall))
         progress, driver = _core.Progress(), self._options.driver
-        with ProgressDisplay(progress, load, show, listeners):
+        with ProgressDisplay(progress, load, show, listeners, workload.expected_s(session.engine, options)):
             if driver is not None:
                 result = driver.drive(compiled, load, progress, rehearsal=trial.purpose == Purpose.REHEARSAL)
             elif self._engine.can("in client") or "driver" in target:

@@ -202,11 +202,18 @@ class ProgressDisplay:
     """Shows the progress five times a second from a separate thread."""
 
     def __init__(
-        self, progress: Progress, load: Load, show: Callable[[float, str], None], listeners: Sequence[ProgressListener]
+        self,
+        progress: Progress,
+        load: Load,
+        show: Callable[[float, str], None],
+        listeners: Sequence[ProgressListener],
+        expected_s: float | None = None,
     ) -> None:
+        """`expected_s`: probable duration of a trial that ends with its work, for example the length of a capture."""
         self._listeners = listeners
         self._progress = progress
         self._load = load
+        self._expected_s = expected_s
         self._show = show
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -227,7 +234,7 @@ class ProgressDisplay:
             passed.append((done, elapsed))
             warmed = done if phase in ("connect", "warmup") else warmed
             note = f"{grouped(_rate(passed))} transactions/s in the last second" if phase == "run" else phase
-            self._show(_fraction(self._load, done - warmed, elapsed), note)
+            self._show(_fraction(self._load, done - warmed, elapsed, self._expected_s), note)
             for listener in self._listeners:
                 listener(self._progress)
 
@@ -239,8 +246,8 @@ def _rate(passed: Sequence[tuple[int, float]]) -> float:
     return (done - before) / (ended_s - began_s) if ended_s > began_s else 0.0
 
 
-def _fraction(load: Load, transactions: int, elapsed_s: float) -> float:
+def _fraction(load: Load, transactions: int, elapsed_s: float, expected_s: float | None) -> float:
     if load.transactions is not None:
         return min(1.0, transactions / (load.transactions * load.clients))
-    whole = (load.duration_s or 0.0) + load.warmup_s
+    whole = (load.duration_s or expected_s or 0.0) + load.warmup_s
     return min(1.0, max(0.0, (elapsed_s + load.warmup_s) / whole)) if whole else 0.0

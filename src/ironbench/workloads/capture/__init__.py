@@ -153,6 +153,13 @@ class Capture(Workload):
 
     def _refuse_unused(self, load: Load, options: Mapping[str, str]) -> None:
         by_rate = options["mode"] == "rate"
+        if by_rate and load.rate_share is not None:
+            cause = f"is not possible with {written('workload.with', 'mode=rate')}, because no trial measures the peak"
+            raise InputError(written("load.rate", in_percent(load.rate_share)), cause, "use transactions per second")
+        if by_rate and load.rate is not None and float(options["speed"]) != 1:
+            subject = written("workload.with", f"speed={options['speed']}")
+            cause = f"has no effect with {written('load.rate')}, which determines the pace"
+            raise InputError(subject, cause, "remove it")
         refused = {
             written("load.rate"): (load.rate is not None or load.rate_share is not None) and not by_rate,
             written("load.transactions"): load.transactions is not None,
@@ -237,8 +244,19 @@ class Capture(Workload):
         share = in_percent(chosen.left_out / whole)
         return [f"{how_many} ({share}) cannot be replayed; `ironbench show` lists the reasons"]
 
-    def forecast(self, load: Load, options: Mapping[str, str]) -> tuple[Note, ...]:
-        if not options["file"] or options["mode"] != "rate" or load.rate is None or load.duration_s is None:
+    def forecast(self, load: Load, choice: Choice) -> tuple[Note, ...]:
+        if not choice.options["file"]:
+            return ()
+        from ironbench.workloads.capture import file
+
+        known = {
+            "capture-without-data": choice.data is None or not choice.data.imported,
+            "capture-masked": file.facts(choice.options["file"]).has_replaced_literals,
+        }
+        return (*(note(code) for code, applies in known.items() if applies), *self._ends_early(load, choice.options))
+
+    def _ends_early(self, load: Load, options: Mapping[str, str]) -> tuple[Note, ...]:
+        if options["mode"] != "rate" or load.rate is None or load.duration_s is None:
             return ()
         from ironbench.workloads.capture import tape
 

@@ -72,6 +72,11 @@ class CaptureFacts(msgspec.Struct, frozen=True, kw_only=True):
         return (self.ended_us - self.began_us) / 1e6
 
     @property
+    def has_replaced_literals(self) -> bool:
+        """Whether recorded literals were masked, so that a replay would be misleading."""
+        return self.masked and not self.invented
+
+    @property
     def has_durations(self) -> bool:
         """Whether the durations of nearly all statements are known. If so, the pauses between statements are also
         known."""
