@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import socket
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -452,6 +453,15 @@ def test_a_proxy_does_not_start_without_disk_space(tmp_path: Path, monkeypatch: 
     asked = proxy.ProxyOptions("127.0.0.1:0", "postgresql://127.0.0.1:1/shop", str(tmp_path / "shop.capture"))
     with pytest.raises(InputError, match="of disk space is free"):
         proxy.capture(asked, lambda address: None, lambda share, text: None)
+
+
+def test_a_server_that_accepts_no_connections_is_noticed_when_the_proxy_starts() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert proxy.unreachable(f"postgresql://127.0.0.1:{port}/shop") == ""
+        assert proxy.unreachable(f"mysql://127.0.0.1:{port}/shop") == ""
+    assert f"127.0.0.1:{port}: " in proxy.unreachable(f"postgresql://127.0.0.1:{port}/shop")
+    assert proxy.unreachable("postgresql:///shop?host=/run/nowhere") == ""
 
 
 def test_statements_that_a_full_disk_lost_are_not_called_missing(tmp_path: Path) -> None:

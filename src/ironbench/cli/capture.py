@@ -129,6 +129,8 @@ def _from_proxy(printer: Printer, options: ProxyOptions) -> CaptureFacts:
 
     def started(address: str) -> None:
         printer.say(f"listening on {address}; press Ctrl-C to end the capture")
+        if cause := proxy.unreachable(options.dsn):
+            printer.say(f"warning: the server does not accept connections: {cause}; correct --to, or start the server")
 
     with printer.bar("capturing") as show:
         return proxy.capture(options, started, show)

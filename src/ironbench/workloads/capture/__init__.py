@@ -249,11 +249,12 @@ class Capture(Workload):
             return ()
         from ironbench.workloads.capture import file
 
-        known = {
-            "capture-without-data": choice.data is None or not choice.data.imported,
-            "capture-masked": file.facts(choice.options["file"]).has_replaced_literals,
-        }
-        return (*(note(code) for code, applies in known.items() if applies), *self._ends_early(load, choice.options))
+        found = []
+        if choice.data is None or not choice.data.imported:
+            found.append(note("capture-without-data"))
+        if file.facts(choice.options["file"]).has_replaced_literals:
+            found.append(note("capture-masked"))
+        return (*found, *self._ends_early(load, choice.options))
 
     def _ends_early(self, load: Load, options: Mapping[str, str]) -> tuple[Note, ...]:
         if options["mode"] != "rate" or load.rate is None or load.duration_s is None:

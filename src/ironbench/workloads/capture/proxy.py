@@ -12,6 +12,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,6 +43,8 @@ _STORED_S = 2.0
 """Maximum time in seconds until a statement is stored. The time is not shorter because DuckDB syncs its file each
 time."""
 _POLL_INTERVAL_S = 0.25
+_PROBE_S = 3.0
+"""Maximum time in seconds until a server accepts a connection."""
 _RESERVE = 32 << 20
 """Disk space in bytes that stays free for finishing the capture. Half of the partial capture's size stays free in
 addition."""
@@ -121,6 +124,21 @@ def _server(options: ProxyOptions) -> tuple[CaptureTraits, ProxiedServer]:
         missing = "--tls-key" if options.certificate else "--tls-cert"
         raise InputError(missing, "is missing", "give the files of the certificate and of its key (PEM)")
     return engine.traits.captures, server
+
+
+def unreachable(dsn: str) -> str:
+    """Returns why the server does not accept TCP connections. Returns "" if it does, or if the DSN names a Unix
+    socket."""
+    engine = engines.of_scheme(engines.scheme(dsn))
+    server = engine.server_of(dsn) if engine else ""
+    host, _, port = server.rpartition(":")
+    if "/" in server or not port.isdigit():
+        return ""
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_PROBE_S).close()
+    except OSError as error:
+        return f"{server}: {error.strerror or error}"
+    return ""
 
 
 def _listen(text: str) -> dict[str, str]:
