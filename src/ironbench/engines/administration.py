@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ironbench import units
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
-from ironbench.model.digest import Digests
+from ironbench.model.digest import Digests, Wait
 from ironbench.model.inside import ScriptCommand, ServerStatistics
 from ironbench.model.observation import Sample, Source
 from ironbench.model.session import Session
@@ -273,7 +273,7 @@ class Administration:
     """Collects query plans and server statistics for a trial."""
 
     @property
-    def digests(self) -> Callable[[Session, float, bool, Callable[[float], None]], Digests] | None:
+    def digests(self) -> Callable[[Session, float, bool, Wait], Digests] | None:
         """Returns a function that watches a server for some time and returns which statements ran. Returns None if the
         engine has no such statistics.
 

@@ -4,11 +4,13 @@ of the executions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ironbench.model.note import Note
 
+Wait = Callable[[float, Callable[[], None]], None]
+"""Waits for a number of seconds. Calls the function once a second while it waits."""
 Values = tuple[str | None, ...]
 """The values of a statement's parameters, one for each parameter, as text."""
 
@@ -45,7 +47,7 @@ class Digests:
     """Time at which watching began, in microseconds since 1970."""
     length_s: float
     sessions: int
-    """Number of connections to the database that ran statements."""
+    """Largest number of connections to the database at the same time."""
     statements: tuple[StatementDigest, ...]
     counters: Mapping[str, int] = field(default_factory=dict)
     """Growth of the server's counters while the server was watched."""

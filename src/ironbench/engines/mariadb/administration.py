@@ -26,7 +26,7 @@ from ironbench.engines.mariadb.maintenance import MariadbMaintaining
 from ironbench.engines.mariadb.session import MariadbSession
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
-from ironbench.model.digest import Digests
+from ironbench.model.digest import Digests, Wait
 from ironbench.model.observation import Source
 from ironbench.model.session import Session
 
@@ -111,7 +111,7 @@ class MariadbAdministration(Administration):
     """A full checkpoint needs settings that only a server started by ironbench has."""
 
     @property
-    def digests(self) -> Callable[[Session, float, bool, Callable[[float], None]], Digests]:
+    def digests(self) -> Callable[[Session, float, bool, Wait], Digests]:
         from ironbench.engines.mariadb.digests import watch
 
         return watch

@@ -11,7 +11,7 @@ import random
 import re
 import string
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,7 +20,7 @@ from ironbench.engines.mariadb.copies import quoted
 from ironbench.engines.mariadb.observers import statements as statistics
 from ironbench.engines.parameter_columns import columns_of_parameters, inserted_parameters
 from ironbench.errors import FailureError, InputError
-from ironbench.model.digest import Digests, StatementDigest
+from ironbench.model.digest import Digests, StatementDigest, Wait
 from ironbench.model.note import note
 from ironbench.model.session import Session
 
@@ -124,7 +124,7 @@ _REMEDIES = {
 """Why a server cannot be watched, and what to do about it, by the result of `statements.seen`."""
 
 
-def watch(session: Session, seconds: float, values: bool, wait: Callable[[float], None]) -> Digests:
+def watch(session: Session, seconds: float, values: bool, wait: Wait) -> Digests:
     """Watches the server for `seconds`. Raises InputError and FailureError.
 
     `values`: whether literals may be values of columns. Otherwise, the literals are arbitrary values of the right type.
@@ -133,17 +133,24 @@ def watch(session: Session, seconds: float, values: bool, wait: Callable[[float]
         raise InputError("--from", *_REMEDIES[seen])
     ((longest,),) = session.query("select least(@@max_digest_length, @@performance_schema_max_digest_length)")
     counters = session.counters()
-    ((busy_before,),) = session.query(_SESSIONS)
+    connected = 1
+
+    def count_sessions() -> None:
+        nonlocal connected
+        ((count,),) = session.query(_SESSIONS)
+        connected = max(connected, int(count or 0))
+
+    count_sessions()
     before = _calls(session)
     unseen_before = [int(one or 0) for one in session.query(_UNSEEN)[0]]
     began_us = time.time_ns() // 1000
-    wait(seconds)
+    wait(seconds, count_sessions)
     length_s = time.time_ns() / 1e9 - began_us / 1e6
     after = _calls(session)
     prepared, lost = (
         max(0, int(now or 0) - then) for now, then in zip(session.query(_UNSEEN)[0], unseen_before, strict=True)
     )
-    ((busy_after,),) = session.query(_SESSIONS)
+    count_sessions()
     grown = session.counters()
     counted = {name: grown[name] - count for name, count in counters.items() if name in grown and grown[name] >= count}
     ((database,),) = session.query("select database()")
@@ -151,7 +158,8 @@ def watch(session: Session, seconds: float, values: bool, wait: Callable[[float]
     for id, (text, calls, picoseconds, rows) in sorted(after.items(), key=lambda one: -one[1][2]):
         _, calls_before, ps_before, rows_before = before.get(id, ("", 0, 0, 0))
         more = calls - calls_before
-        if more > 0 and "performance_schema" not in text and _command(text) not in _CONTROL:
+        is_own = "performance_schema" in text or "processlist" in text
+        if more > 0 and not is_own and _command(text) not in _CONTROL:
             mean_s = (picoseconds - ps_before) / 1e12 / more
             found.append(drawing.digest(text, more, mean_s, rows - rows_before))
     if prepared and all(one.refused for one in found):
@@ -161,7 +169,6 @@ def watch(session: Session, seconds: float, values: bool, wait: Callable[[float]
     if lost:
         setting = "performance_schema_digests_size"
         notes.append(note("statements-not-counted", count=lost, by="performance_schema", setting=setting))
-    connected = max(1, int(busy_before or 0), int(busy_after or 0))
     return Digests(database or "", began_us, length_s, connected, tuple(found), counted, notes=tuple(notes))
 
 

@@ -23,7 +23,7 @@ from ironbench.engines.postgres.insight import PostgresInsight
 from ironbench.engines.postgres.maintenance import PostgresMaintaining
 from ironbench.errors import FailureError
 from ironbench.host.tree import Tree
-from ironbench.model.digest import Digests
+from ironbench.model.digest import Digests, Wait
 from ironbench.model.observation import Source
 from ironbench.model.session import CommitCounter, Session
 from ironbench.words import in_percent
@@ -93,7 +93,7 @@ class PostgresAdministration(Administration):
     insight = PostgresInsight()
 
     @property
-    def digests(self) -> Callable[[Session, float, bool, Callable[[float], None]], Digests]:
+    def digests(self) -> Callable[[Session, float, bool, Wait], Digests]:
         from ironbench.engines.postgres.digests import watch
 
         return watch

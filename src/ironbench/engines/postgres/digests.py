@@ -9,14 +9,14 @@ import re
 import string
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from ironbench.engines.parameter_columns import columns_of_parameters, inserted_parameters
 from ironbench.engines.postgres.observers import statements as statistics
 from ironbench.errors import FailureError, InputError
-from ironbench.model.digest import Digests, StatementDigest
+from ironbench.model.digest import Digests, StatementDigest, Wait
 from ironbench.model.session import Session
 
 _SETS = 500
@@ -51,7 +51,7 @@ class _Column:
     """Number of values that were generated for inserted rows."""
 
 
-def watch(session: Session, seconds: float, values: bool, wait: Callable[[float], None]) -> Digests:
+def watch(session: Session, seconds: float, values: bool, wait: Wait) -> Digests:
     """Watches the server for `seconds`. Raises InputError and FailureError.
 
     `values`: whether parameters may get values from the statistics of columns. The statistics contain real values of
@@ -74,14 +74,21 @@ def watch(session: Session, seconds: float, values: bool, wait: Callable[[float]
         "and backend_type = 'client backend'"
     )
     counters = session.counters()
-    ((busy_before,),) = session.query(sessions)
-    # ironbench runs no other statement until the counters are read again.
+    connected = 1
+
+    def count_sessions() -> None:
+        nonlocal connected
+        ((count,),) = session.query(sessions)
+        connected = max(connected, int(count or 0))
+
+    count_sessions()
+    # Until the counters are read again, ironbench only counts sessions.
     before = _calls(session, sql)
     began_us = time.time_ns() // 1000
-    wait(seconds)
+    wait(seconds, count_sessions)
     length_s = time.time_ns() / 1e9 - began_us / 1e6
     after = _calls(session, sql)
-    ((busy_after,),) = session.query(sessions)
+    count_sessions()
     grown = session.counters()
     counted = {name: grown[name] - count for name, count in counters.items() if name in grown and grown[name] >= count}
     ran = [
@@ -98,7 +105,6 @@ def watch(session: Session, seconds: float, values: bool, wait: Callable[[float]
             hidden += calls
         elif statistics.EXTENSION not in text and "pg_stat_" not in text and _command(text) not in _CONTROL:
             found.append(drawing.digest(text, user, calls, ms / 1000 / calls, rows))
-    connected = max(1, int(busy_before or 0), int(busy_after or 0))
     return Digests(database or "", began_us, length_s, connected, tuple(found), counted, hidden)
 
 

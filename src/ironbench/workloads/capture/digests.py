@@ -48,11 +48,15 @@ def capture(
         raise InputError("--from", cause, "make the capture from the server's logs")
     system, secrets = engine.validated(System(engine.name, "capture", dsn=dsn), 0)
 
-    def wait(whole_s: float) -> None:
+    def wait(whole_s: float, look: Callable[[], None]) -> None:
         began = time.monotonic()
+        looks = 1
         while (left := began + whole_s - time.monotonic()) > 0:
             show(1 - left / whole_s, "watching the server")
             time.sleep(min(left, 1 / _POLLS_PER_S))
+            if time.monotonic() - began > looks:
+                look()
+                looks += 1
 
     with engines.running(system, secrets, 0) as session:
         found = watch(session, seconds, not mask, wait)
