@@ -26,7 +26,8 @@ def test_the_page_captures_shows_and_plans_replays(tmp_path: Path) -> None:
     lines.remove("capture --mark postgresql:///shop")
     lines.remove("capture --from postgresql:///shop --duration 10m -o invented.capture")
     lines.remove("capture --from mysql://root@db.example.com:3306/shop --duration 10m -o invented.capture")
-    assert [line.split()[0] for line in lines] == ["capture", "show", "run", "run", "run", "run"]
+    assert [line.split()[0] for line in lines] == ["capture", "show", "run", "run", "run", "lab", "run"]
+    (tmp_path / "index.sql").write_text("create index on item (name);\n")
     shutil.copy(ROOT / "tests" / "data" / "dumps" / "clean.pg.sql", tmp_path / "shop.dump")
     for line in lines:
         words = shlex.split(line.replace(DIRECTORY, str(LOGS)), comments=True)
