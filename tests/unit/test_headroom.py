@@ -207,6 +207,13 @@ def test_closed_loops_and_a_single_rate_are_refused() -> None:
         headroom([trial(DISK, 400.0, 0.01, block) for block in range(6)], LIMIT, None)
 
 
+def test_a_lower_highest_rate_is_a_percentage_of_the_first_systems() -> None:
+    found = page(headroom(lab((1500.0, 900.0)), LIMIT, 400.0))
+    assert found.answer is not None
+    (sentence,) = [point.text for point in found.answer.points if "the rate of log on disk" in point.text]
+    assert "sustains only" in sentence and "% of the rate" in sentence and "0." not in sentence
+
+
 def test_the_page_starts_with_the_growth_of_todays_load_on_the_baseline() -> None:
     found = headroom(lab((900.0, 1500.0)), LIMIT, 400.0)
     content = page(found)

@@ -199,7 +199,7 @@ def _headroom(here: LabContext) -> Iterator[str]:
     yield ""
     yield "# A second system, which every block measures at the same rates, for example with more memory:"
     yield "# [vary.system]"
-    yield '# "as it is" = {}'
+    yield '# "current system" = {}'
     yield '# candidate = { system.memory = "8GB" }'
     yield ""
     yield f'# When the lab has ended: ironbench headroom DIRECTORY --limit "p99 < 20ms" --today {here.today:g}'

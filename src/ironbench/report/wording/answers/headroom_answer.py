@@ -57,6 +57,9 @@ def compared(name: str, baseline: str, ratio: RateInterval, paired: bool) -> str
     if not ratio.clear:
         ends = f"{times(ratio.low or 0.0)} to {times(ratio.high or 0.0)}"
         return f"Inconclusive: {name} sustains {ends} the rate of {baseline} ({CI}, {_blocks(ratio)}).{apart}"
+    if ratio.value < 1:
+        share = f"{percent(ratio.value)} of the rate of {baseline} ({_interval(ratio, percent)})"
+        return f"{name} sustains only {share}.{apart}"
     return f"{name} sustains {times(ratio.value)} the rate of {baseline} ({how}).{apart}"
 
 
