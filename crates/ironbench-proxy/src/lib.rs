@@ -11,6 +11,7 @@ mod handshake;
 mod mysql;
 mod postgres;
 mod queue;
+mod reserved;
 mod socket;
 
 pub mod proxy;

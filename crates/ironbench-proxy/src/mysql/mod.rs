@@ -12,14 +12,19 @@ use ironbench_capture::observed::{Event, Observed, Obstacle, SessionNames};
 use ironbench_core::wire::mysql::protocol::backend::{Done, Prepared as Announced, Reader, head};
 use ironbench_core::wire::mysql::protocol::{binary, status};
 
-use crate::framing::LONGEST;
+use crate::framing::{LONGEST, beginning};
+use crate::reserved::Reserved;
 use crate::{Instant, Tracker, WallClock};
 use framing::{Framer, Packet};
 pub use handshake::{Capabilities, MysqlHandshake};
 
 /// If this many commands are unanswered, the proxy stops reading from the client.
 const MAX_PENDING: usize = 1 << 12;
+/// Maximum number of bytes of a session's unanswered commands.
+const MAX_PENDING_BYTES: usize = 8 << 20;
 const MAX_STATEMENTS: usize = 10_000;
+/// Maximum number of bytes that are kept of the name of a user or database. MySQL's names have at most 80 characters.
+const LONGEST_NAME: usize = 320;
 /// Status flag of a result with a cursor. The rows stay on the server until the client fetches them.
 const CURSOR_EXISTS: u16 = 0x40;
 /// In MariaDB's protocol, this ID stands for the statement that was prepared last.
@@ -59,6 +64,7 @@ struct Prepared {
     /// Whether the client has sent parameters of the next Execute in separate commands.
     has_long_data: bool,
     is_cut: bool,
+    _reserved: Reserved,
 }
 
 #[derive(Debug)]
@@ -73,6 +79,8 @@ struct Running {
     rows: u64,
     /// The AUTO_INCREMENT value that the statement generated, or 0.
     generated: u64,
+    /// Approximate number of bytes in memory, without a text that a prepared statement shares.
+    bytes: usize,
 }
 
 /// The packet that the server sends next.
@@ -101,6 +109,31 @@ enum Command {
     ChangeUser(Vec<u8>, Vec<u8>),
 }
 
+impl Command {
+    /// Returns the approximate number of bytes in memory.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Statement(running, _) => running.bytes,
+            Self::Prepare(text, ..) => text.len(),
+            Self::Simple(_) | Self::Fields | Self::ChangeUser(..) => 0,
+        }
+    }
+
+    /// Keeps only the beginning of the text.
+    fn cut(&mut self) {
+        match self {
+            Self::Statement(running, _) => {
+                running.text = beginning(&running.text).into();
+                (running.values, running.types) = (Vec::new(), Vec::new());
+                running.obstacle = Some(Obstacle::LongText);
+                running.bytes = size_of::<Running>() + running.text.len();
+            }
+            Self::Prepare(text, is_cut, _) => (*text, *is_cut) = (beginning(text).into(), true),
+            Self::Simple(_) | Self::Fields | Self::ChangeUser(..) => {}
+        }
+    }
+}
+
 /// The proxy's information about a session.
 #[derive(Debug)]
 pub struct MysqlTracker {
@@ -113,6 +146,7 @@ pub struct MysqlTracker {
     statements: HashMap<u32, Prepared>,
     last_prepared: u32,
     pending: VecDeque<Command>,
+    pending_bytes: usize,
     expected: Expected,
     is_logged_in: bool,
     /// Whether the client is sending the rows of a file. An empty packet ends them.
@@ -151,6 +185,7 @@ impl MysqlTracker {
             statements: HashMap::new(),
             last_prepared: 0,
             pending: VecDeque::new(),
+            pending_bytes: 0,
             expected: Expected::First,
             is_logged_in: false,
             is_sending_file: false,
@@ -171,6 +206,22 @@ impl MysqlTracker {
         }
     }
 
+    /// Appends a command to those that the server has not answered. If they take too much memory, only the beginning of
+    /// the text is kept.
+    fn push(&mut self, mut command: Command) {
+        if self.pending_bytes + command.bytes() > MAX_PENDING_BYTES {
+            command.cut();
+        }
+        self.pending_bytes += command.bytes();
+        self.pending.push_back(command);
+    }
+
+    fn pop(&mut self) -> Option<Command> {
+        let command = self.pending.pop_front();
+        self.pending_bytes -= command.as_ref().map_or(0, Command::bytes);
+        command
+    }
+
     fn requested(&mut self, packet: Packet, now: Instant) -> Followed {
         if self.is_sending_file {
             self.is_sending_file = packet.length > 0;
@@ -185,40 +236,40 @@ impl MysqlTracker {
         match code {
             command::QUERY => {
                 let running = self.running(now, None, body.into(), packet.is_cut);
-                self.pending.push_back(Command::Statement(running, used_database(body)));
+                self.push(Command::Statement(running, used_database(body)));
             }
             command::EXECUTE => {
                 let running = self.execute(body, packet.is_cut, now)?;
-                self.pending.push_back(Command::Statement(running, None));
+                self.push(Command::Statement(running, None));
             }
             command::FETCH => {
                 let id = Reader(body).u32()?;
                 let text = self.statements.get(&id).map(|one| one.text.clone()).unwrap_or_default();
                 let mut running = self.running(now, Some(named(id)), text, false);
                 running.obstacle = Some(Obstacle::Fetch);
-                self.pending.push_back(Command::Statement(running, None));
+                self.push(Command::Statement(running, None));
                 if self.pending.len() == 1 {
                     self.expected = Expected::Rows;
                 }
             }
-            command::PREPARE => self.pending.push_back(Command::Prepare(body.into(), packet.is_cut, now)),
-            command::INIT_DB => self.pending.push_back(Command::Simple(Some(body.to_vec()))),
+            command::PREPARE => self.push(Command::Prepare(body.into(), packet.is_cut, now)),
+            command::INIT_DB => self.push(Command::Simple(Some(kept_name(body)))),
             command::CHANGE_USER => {
                 let mut rest = Reader(body);
-                let user = rest.text()?.to_vec();
+                let user = kept_name(rest.text()?);
                 if self.capabilities.secure {
                     let length = rest.byte()?;
                     rest.bytes(length.into())?;
                 } else {
                     rest.text()?;
                 }
-                let database = rest.text()?.to_vec();
+                let database = kept_name(rest.text()?);
                 self.statements.clear();
-                self.pending.push_back(Command::ChangeUser(user, database));
+                self.push(Command::ChangeUser(user, database));
             }
             command::RESET_CONNECTION => {
                 self.statements.clear();
-                self.pending.push_back(Command::Simple(None));
+                self.push(Command::Simple(None));
             }
             command::LONG_DATA => {
                 if let Some(one) = self.statements.get_mut(&Reader(body).u32()?) {
@@ -226,7 +277,7 @@ impl MysqlTracker {
                 }
             }
             command::CLOSE => drop(self.statements.remove(&Reader(body).u32()?)),
-            command::FIELD_LIST => self.pending.push_back(Command::Fields),
+            command::FIELD_LIST => self.push(Command::Fields),
             command::PING
             | command::STATISTICS
             | command::DEBUG
@@ -235,7 +286,7 @@ impl MysqlTracker {
             | command::PROCESS_KILL
             | command::REFRESH
             | command::CREATE_DB
-            | command::DROP_DB => self.pending.push_back(Command::Simple(None)),
+            | command::DROP_DB => self.push(Command::Simple(None)),
             command::QUIT => {}
             _ => return Err(Unknown),
         }
@@ -243,9 +294,11 @@ impl MysqlTracker {
     }
 
     fn running(&self, at: Instant, name: Option<Arc<[u8]>>, text: Arc<[u8]>, is_cut: bool) -> Box<Running> {
-        let text = if is_cut { crate::framing::beginning(&text).into() } else { text };
+        let text: Arc<[u8]> = if is_cut { beginning(&text).into() } else { text };
         let obstacle = is_cut.then_some(Obstacle::LongText);
-        Box::new(Running { at, name, text, values: Vec::new(), types: Vec::new(), obstacle, rows: 0, generated: 0 })
+        let bytes = size_of::<Running>() + text.len();
+        let (values, types) = (Vec::new(), Vec::new());
+        Box::new(Running { at, name, text, values, types, obstacle, rows: 0, generated: 0, bytes })
     }
 
     /// Parses a COM_STMT_EXECUTE.
@@ -278,6 +331,8 @@ impl MysqlTracker {
             None => Some(Obstacle::BinaryParameters),
         };
         (running.values, running.types) = (values.unwrap_or_default(), types);
+        let of_values = running.values.iter().flatten().map(Vec::len).sum::<usize>();
+        running.bytes = size_of::<Running>() + of_values + size_of_val(&*running.values) + running.types.len();
         Ok(running)
     }
 
@@ -298,7 +353,7 @@ impl MysqlTracker {
             None => return Err(Unknown),
             Some(Command::Simple(database)) => {
                 let database = database.take().filter(|_| !is_error);
-                self.pending.pop_front();
+                self.pop();
                 self.use_database(database);
                 if first == Some(head::OK) {
                     self.in_block = Done::read(body)?.is_in_transaction();
@@ -307,7 +362,7 @@ impl MysqlTracker {
             }
             Some(Command::Fields) => {
                 if is_error || first == Some(head::END) {
-                    self.pending.pop_front();
+                    self.pop();
                     self.begin_next();
                 }
             }
@@ -319,7 +374,7 @@ impl MysqlTracker {
                 }
                 if is_error || first == Some(head::OK) {
                     self.in_block = false;
-                    self.pending.pop_front();
+                    self.pop();
                     self.begin_next();
                 }
             }
@@ -336,7 +391,7 @@ impl MysqlTracker {
         } else if is_error {
             // A statement that cannot be prepared is reported with its error.
             let running = self.running(*at, Some(Arc::default()), text.clone(), *is_cut);
-            self.pending.pop_front();
+            self.pop();
             self.finish(*running, Some(error_code(body)), now);
             return Ok(());
         } else {
@@ -347,15 +402,22 @@ impl MysqlTracker {
                 usize::from(columns > 0) + usize::from(parameters > 0)
             };
             self.expected = Expected::Descriptions(usize::from(columns) + usize::from(parameters) + ends);
-            let text = if *is_cut { crate::framing::beginning(text).into() } else { text.clone() };
-            let one = Prepared { text, parameters: parameters.into(), is_cut: *is_cut, ..Prepared::default() };
+            let whole = if *is_cut {
+                None
+            } else {
+                Reserved::new(text.len() + size_of::<(u8, bool)>() * usize::from(parameters))
+            };
+            let is_cut = whole.is_none();
+            let text: Arc<[u8]> = if is_cut { beginning(text).into() } else { text.clone() };
+            let _reserved = whole.unwrap_or_else(|| Reserved::beyond_limit(text.len()));
+            let one = Prepared { text, parameters: parameters.into(), is_cut, _reserved, ..Prepared::default() };
             if self.statements.len() < MAX_STATEMENTS {
                 self.statements.insert(statement, one);
             }
             self.last_prepared = statement;
         }
         if self.expected == Expected::Descriptions(0) {
-            self.pending.pop_front();
+            self.pop();
             self.begin_next();
         }
         Ok(())
@@ -414,7 +476,7 @@ impl MysqlTracker {
     }
 
     fn end_statement(&mut self, error: Option<[u8; 5]>, in_block: Option<bool>, now: Instant) -> Followed {
-        let Some(Command::Statement(running, database)) = self.pending.pop_front() else { return Err(Unknown) };
+        let Some(Command::Statement(running, database)) = self.pop() else { return Err(Unknown) };
         if error.is_none() {
             self.use_database(database);
         }
@@ -511,7 +573,7 @@ impl Tracker for MysqlTracker {
     fn close(&mut self, by_server: bool, now: Instant) {
         if !self.is_lost
             && by_server
-            && let Some(Command::Statement(running, _)) = self.pending.pop_front()
+            && let Some(Command::Statement(running, _)) = self.pop()
         {
             self.finish(*running, Some(CONNECTION_FAILURE), now);
         }
@@ -533,6 +595,11 @@ impl Tracker for MysqlTracker {
     fn is_congested(&self) -> bool {
         self.pending.len() >= MAX_PENDING
     }
+}
+
+/// Returns the beginning of a name.
+fn kept_name(name: &[u8]) -> Vec<u8> {
+    name[..name.len().min(LONGEST_NAME)].to_vec()
 }
 
 fn named(id: u32) -> Arc<[u8]> {
@@ -575,7 +642,8 @@ fn used_database(text: &[u8]) -> Option<Vec<u8>> {
     let name = name.trim_ascii().trim_ascii_end();
     let name = name.strip_suffix(b";").unwrap_or(name).trim_ascii();
     let name = name.strip_prefix(b"`").and_then(|name| name.strip_suffix(b"`")).unwrap_or(name);
-    (word[..3].eq_ignore_ascii_case(b"use") && word[3].is_ascii_whitespace() && !name.is_empty()).then(|| name.to_vec())
+    (word[..3].eq_ignore_ascii_case(b"use") && word[3].is_ascii_whitespace() && !name.is_empty())
+        .then(|| kept_name(name))
 }
 
 /// Parses the status in an EOF packet.

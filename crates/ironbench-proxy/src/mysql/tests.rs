@@ -89,6 +89,28 @@ fn rows_of_all_results_are_counted_with_both_ends() {
 }
 
 #[test]
+fn a_client_that_does_not_wait_for_answers_needs_little_memory() {
+    let mut session = Session::new(true);
+    let long = "x".repeat(LONGEST / 2);
+    for _ in 0..100 {
+        session.client(&[query(&format!("select '{long}'")), packet(0, format!("\x16select '{long}'").as_bytes())]);
+        session.client(&[packet(0, format!("\x02{long}").as_bytes()), query(&format!("use {long}"))]);
+    }
+    let bytes = |command: &Command| match command {
+        Command::Statement(running, database) => running.text.len() + database.as_ref().map_or(0, Vec::len),
+        Command::Prepare(text, ..) => text.len(),
+        Command::Simple(database) => database.as_ref().map_or(0, Vec::len),
+        Command::Fields | Command::ChangeUser(..) => 0,
+    };
+    let kept: usize = session.tracker.pending.iter().map(bytes).sum();
+    assert!((MAX_PENDING_BYTES / 2..2 * MAX_PENDING_BYTES).contains(&kept), "{kept}");
+    session.server(&[ok(0, 2)]);
+    assert_eq!(session.ended()[0].obstacle, None);
+    while session.tracker.pop().is_some() {}
+    assert_eq!(session.tracker.pending_bytes, 0);
+}
+
+#[test]
 fn prepared_statements_keep_text_and_parameters() {
     let mut session = Session::new(true);
     session.client(&[packet(0, b"\x16select ?, ?, ?")]);

@@ -79,6 +79,8 @@ pub struct PostgresTracker {
     from_server: Framer,
     statements: HashMap<Arc<[u8]>, Arc<Prepared>>,
     portals: HashMap<Box<[u8]>, Portal>,
+    /// Number of bytes of the portals whose first Execute was not sent.
+    portal_bytes: usize,
     pending: VecDeque<Request>,
     pending_bytes: usize,
     /// Time of the first Parse or Bind since the last Execute.
@@ -122,6 +124,7 @@ impl PostgresTracker {
             from_server: Framer::default(),
             statements: HashMap::new(),
             portals: HashMap::new(),
+            portal_bytes: 0,
             pending: VecDeque::new(),
             pending_bytes: 0,
             bound_at: None,
@@ -144,7 +147,7 @@ impl PostgresTracker {
         if tracked.is_err() {
             self.is_lost = true;
             self.statements.clear();
-            self.portals.clear();
+            self.clear_portals();
             self.pending.clear();
         }
     }

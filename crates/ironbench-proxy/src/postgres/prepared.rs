@@ -1,18 +1,12 @@
 //! The prepared statements of a session, with their parameter types and values.
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 use ironbench_capture::observed::Obstacle;
 
 use super::values;
-use crate::framing::beginning;
-
-/// Maximum number of bytes of the texts of all sessions' prepared statements.
-const MAX_PREPARED_BYTES: usize = 256 << 20;
-
-static PREPARED_BYTES: AtomicUsize = AtomicUsize::new(0);
+use crate::framing::{BEGINNING, beginning};
+use crate::reserved::Reserved;
 
 /// A prepared statement, and the types of its parameters.
 #[derive(Debug)]
@@ -21,31 +15,36 @@ pub struct Prepared {
     /// Types that the client declared. With 0, the server determines the type.
     declared: Box<[u32]>,
     /// All types, if the client has asked the server for them.
-    pub described: OnceLock<Box<[u32]>>,
+    pub described: OnceLock<(Box<[u32]>, Reserved)>,
     /// Whether only the beginning of the text is kept.
     pub is_cut: bool,
-    /// Number of bytes by which this statement increases `PREPARED_BYTES`.
-    counted_bytes: usize,
+    /// Memory for the text and the declared types.
+    #[cfg_attr(not(test), expect(dead_code, reason = "counts until it is dropped"))]
+    pub reserved: Reserved,
 }
 
 impl Prepared {
     pub fn new(text: &[u8], declared: Box<[u32]>, is_cut: bool) -> Self {
-        let is_cut = is_cut || PREPARED_BYTES.load(Relaxed) + text.len() > MAX_PREPARED_BYTES;
-        let text: Arc<[u8]> = if is_cut { beginning(text) } else { text }.into();
-        PREPARED_BYTES.fetch_add(text.len(), Relaxed);
-        Self { declared, described: OnceLock::new(), is_cut, counted_bytes: text.len(), text }
+        let whole = if is_cut { None } else { Reserved::new(text.len() + size_of_val(&*declared)) };
+        let Some(reserved) = whole else {
+            let text = beginning(text).into();
+            let reserved = Reserved::beyond_limit(BEGINNING);
+            return Self { text, declared: Box::default(), described: OnceLock::new(), is_cut: true, reserved };
+        };
+        Self { text: text.into(), declared, described: OnceLock::new(), is_cut, reserved }
+    }
+
+    /// Notes the types that the server has reported. Does nothing if they would take too much memory.
+    pub fn describe(&self, types: Box<[u32]>) {
+        if let Some(reserved) = Reserved::new(size_of_val(&*types)) {
+            let _ = self.described.set((types, reserved));
+        }
     }
 
     /// Returns the OID of a parameter's type. Returns 0 if the type is unknown.
     fn parameter_type(&self, index: usize) -> u32 {
-        let known = self.described.get().and_then(|types| types.get(index));
+        let known = self.described.get().and_then(|(types, _)| types.get(index));
         known.or_else(|| self.declared.get(index)).copied().unwrap_or(0)
-    }
-}
-
-impl Drop for Prepared {
-    fn drop(&mut self) {
-        PREPARED_BYTES.fetch_sub(self.counted_bytes, Relaxed);
     }
 }
 

@@ -40,7 +40,7 @@ impl PostgresTracker {
             | (b'T' | b'n', Some(Request::Describe(_))) => drop(self.pop()),
             (b't', Some(Request::Describe(prepared))) => {
                 if let Some(prepared) = prepared {
-                    let _ = prepared.described.set(types(body));
+                    prepared.describe(types(body));
                 }
             }
             (b'D', Some(Request::Query(running) | Request::Execute(running))) => running.received += 1,

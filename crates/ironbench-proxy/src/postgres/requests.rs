@@ -1,5 +1,6 @@
 //! Handles the messages of the client.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ironbench_capture::observed::Obstacle;
@@ -13,6 +14,8 @@ use crate::framing::{LONGEST, Message, beginning};
 pub(super) const MAX_PENDING_BYTES: usize = 8 << 20;
 const MAX_STATEMENTS: usize = 10_000;
 const MAX_PORTALS: usize = 1000;
+/// Maximum length of the name of a statement or portal.
+const LONGEST_NAME: usize = 4000;
 
 impl PostgresTracker {
     pub(super) fn client_message(&mut self, Message { tag, body, is_cut }: Message, now: Instant) -> Tracked {
@@ -36,7 +39,7 @@ impl PostgresTracker {
                 self.bind(body, is_cut, now)?;
             }
             b'E' => {
-                let portal = c_string(&mut &*body).ok_or(UnknownMessage)?;
+                let portal = name(&mut &*body)?;
                 let at = self.bound_at.take().unwrap_or(now);
                 let mut running = match self.portals.get_mut(portal) {
                     Some(Portal::Fetched(name, text)) => {
@@ -51,6 +54,7 @@ impl PostgresTracker {
                         let Portal::Bound(running) = std::mem::replace(bound, fetched) else {
                             return Err(UnknownMessage);
                         };
+                        self.portal_bytes -= running.bytes;
                         running
                     }
                     None => self.running(at, Some(Arc::default()), Arc::default(), true),
@@ -69,7 +73,7 @@ impl PostgresTracker {
                 let name = c_string(&mut name).ok_or(UnknownMessage)?;
                 let closed = if *kind == b'S' { self.statements.remove_entry(name) } else { None };
                 if *kind == b'P' {
-                    self.portals.remove(name);
+                    self.remove_portal(name);
                 }
                 self.push(Request::Close(closed));
             }
@@ -138,7 +142,7 @@ impl PostgresTracker {
 
     fn parse(&mut self, body: &[u8], is_cut: bool) -> Tracked {
         let mut rest = body;
-        let name: Arc<[u8]> = c_string(&mut rest).ok_or(UnknownMessage)?.into();
+        let name: Arc<[u8]> = name(&mut rest)?.into();
         let (text, types) = match c_string(&mut rest) {
             Some(text) => (text, types(rest)),
             None if is_cut => (rest, Box::default()),
@@ -153,8 +157,8 @@ impl PostgresTracker {
 
     fn bind(&mut self, body: &[u8], is_cut: bool, now: Instant) -> Tracked {
         let mut rest = body;
-        let portal = c_string(&mut rest).ok_or(UnknownMessage)?;
-        let name = c_string(&mut rest).ok_or(UnknownMessage)?;
+        let portal = name(&mut rest)?;
+        let name = name(&mut rest)?;
         let known = self.statements.get_key_value(name).map(|(name, prepared)| (name.clone(), prepared.clone()));
         let mut running = match &known {
             Some((name, prepared)) => self.running(now, Some(name.clone()), prepared.text.clone(), false),
@@ -171,17 +175,35 @@ impl PostgresTracker {
                     running.obstacle = Some(Obstacle::Encoding);
                 }
                 // The text is shared with the prepared statement.
-                running.bytes =
-                    size_of::<Running>() + values.iter().flatten().map(|value| value.len() + 24).sum::<usize>();
+                let of_values = values.iter().flatten().map(Vec::len).sum::<usize>() + size_of_val(&*values);
+                running.bytes = size_of::<Running>() + of_values;
                 running.values = values;
             }
         }
         if self.portals.len() >= MAX_PORTALS {
-            self.portals.clear();
+            self.clear_portals();
         }
+        self.remove_portal(portal);
+        if self.portal_bytes + running.bytes > MAX_PENDING_BYTES {
+            (running.values, running.obstacle) = (Vec::new(), Some(Obstacle::LongText));
+            running.bytes = size_of::<Running>();
+        }
+        self.portal_bytes += running.bytes;
         self.portals.insert(portal.into(), Portal::Bound(running));
         self.push(Request::Bind);
         Ok(())
+    }
+}
+
+impl PostgresTracker {
+    fn remove_portal(&mut self, name: &[u8]) {
+        if let Some(Portal::Bound(running)) = self.portals.remove(name) {
+            self.portal_bytes -= running.bytes;
+        }
+    }
+
+    pub(super) fn clear_portals(&mut self) {
+        (self.portals, self.portal_bytes) = (HashMap::new(), 0);
     }
 }
 
@@ -193,6 +215,11 @@ pub(super) fn kept_client_bytes(tag: u8) -> usize {
         b'F' => 4,
         _ => 0,
     }
+}
+
+/// Reads the name of a statement or portal.
+fn name<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], UnknownMessage> {
+    c_string(rest).filter(|name| name.len() <= LONGEST_NAME).ok_or(UnknownMessage)
 }
 
 /// Reads a string that ends with a zero byte. Returns None if there is no zero byte.

@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use super::requests::MAX_PENDING_BYTES;
 use super::*;
 use crate::framing::{BEGINNING, LONGEST};
+use crate::reserved::Reserved;
 
 /// A session, with the messages of both sides.
 struct Session {
@@ -290,6 +291,41 @@ fn a_client_that_does_not_wait_for_answers_is_slowed_down() {
     assert!(session.tracker.pending_bytes <= MAX_PENDING_BYTES + MAX_PENDING * (size_of::<Running>() + BEGINNING));
     session.server(&[[complete("SELECT 1"), ready("I")].concat()]);
     assert!(!session.tracker.is_congested());
+}
+
+#[test]
+fn portals_that_are_never_executed_need_little_memory() {
+    let mut session = Session::new();
+    session.client(&[parse("s", "select $1", &[])]);
+    let values = "x".repeat(LONGEST / 2);
+    for number in 0..100 {
+        let head = format!("portal{number}\0s\0\0\0\0\x01").into_bytes();
+        let body = [&head, &(values.len() as i32).to_be_bytes()[..], values.as_bytes(), b"\0\0"];
+        session.client(&[message(b'B', &body.concat())]);
+    }
+    let kept = |portal: &Portal| {
+        if let Portal::Bound(running) = portal { running.values.iter().flatten().map(Vec::len).sum() } else { 0 }
+    };
+    let bytes: usize = session.tracker.portals.values().map(kept).sum();
+    assert!((MAX_PENDING_BYTES / 2..=MAX_PENDING_BYTES).contains(&bytes), "{bytes}");
+    // Executed, closed and replaced portals do not count.
+    session.client(&[message(b'E', b"portal0\0\0\0\0\0"), message(b'C', b"Pportal1\0")]);
+    for number in 0..200 {
+        session.client(&[message(b'B', format!("portal{}\0s\0\0\0\0\0", number % 100).as_bytes())]);
+    }
+    assert!(session.tracker.portal_bytes <= 100 * size_of::<Running>());
+    session.server(&[answers(b"12"), answers(&[b'2'; 99]), complete("SELECT 1")]);
+    assert_eq!(session.ended().len(), 0, "the statement is reported with the next one");
+}
+
+#[test]
+fn types_of_prepared_statements_count_as_memory() {
+    let types = vec![0_u32; 65_535];
+    let prepared = Prepared::new(b"select 1", types.clone().into(), false);
+    assert_eq!(prepared.reserved.bytes(), 8 + 4 * 65_535);
+    prepared.describe(types.into());
+    assert_eq!(prepared.described.get().map(|(_, reserved)| reserved.bytes()), Some(4 * 65_535));
+    assert!(Reserved::new(usize::MAX).is_none());
 }
 
 #[test]
