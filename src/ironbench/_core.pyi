@@ -40,6 +40,7 @@ __all__ = [
     "job_variables",
     "load_rows",
     "mandelbrot_png",
+    "masked_statement",
     "normal_device",
     "operation_complaints",
     "probe_device",
@@ -607,6 +608,10 @@ class CapturedRows:
 
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def masked_statement(text: str) -> str:
+    """Returns a statement of PostgreSQL with masked literals and without comments. Raises FailureError if the system
+    has no random numbers for the key of the mask."""
 
 def write_tape(rows: object, path: str) -> list[tuple[int, int]]:
     """Writes the tape, which is the file for a replay. `rows`: an object with `__arrow_c_stream__`; its columns are

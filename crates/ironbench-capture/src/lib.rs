@@ -6,7 +6,7 @@ mod csv;
 mod entry;
 mod input;
 mod json;
-mod mask;
+pub mod mask;
 mod message;
 pub mod observed;
 mod reader;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use ironbench_capture::mask::Mask;
 use ironbench_capture::observed::{Collector, Dialect, Event, Observed, SessionNames};
 use ironbench_capture::rows::{self, FFI_ArrowArrayStream, Logs, Progress, Statements};
 use ironbench_capture::tape::{self, RecordBatchStreamReader};
@@ -139,6 +140,14 @@ impl LoggedRows {
     fn take(&self) -> Option<CapturedRows> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).collector.batch().map(CapturedRows)
     }
+}
+
+/// Returns a statement of PostgreSQL with masked literals and without comments.
+#[pyfunction]
+pub fn masked_statement(text: &str) -> PyResult<String> {
+    let mask = Mask::new(Dialect::Postgres);
+    let mask = mask.map_err(|error| raise(Error::failure("key of the mask", error.to_string())))?;
+    Ok(mask.statement(text).0)
 }
 
 /// Writes the tape of a replay from an object with `__arrow_c_stream__`, whose columns

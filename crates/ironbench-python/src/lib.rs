@@ -32,7 +32,7 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use crate::capture::{LogRows, LoggedRows, write_tape};
+    use crate::capture::{LogRows, LoggedRows, masked_statement, write_tape};
     #[pymodule_export]
     use crate::connection::Connection;
     #[pymodule_export]

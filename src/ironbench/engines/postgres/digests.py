@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from ironbench import _core
 from ironbench.engines.parameter_columns import columns_of_parameters, inserted_parameters
 from ironbench.engines.postgres.observers import statements as statistics
 from ironbench.errors import FailureError, InputError
@@ -28,6 +29,8 @@ _HIDDEN = "<insufficient privilege>"
 _TYPED = re.compile(r"\b(interval|date|time|timestamp|timestamptz)\s+\$(\d+)", re.IGNORECASE)
 """Pattern of a parameter after a type name. pg_stat_statements shows `interval '1 day'` as `interval $1`, but
 PostgreSQL's grammar does not allow a parameter there."""
+_COMMENTS = re.compile(r"\A(?:\s+|/\*.*?\*/|--[^\n]*(?:\n|\Z))+", re.DOTALL)
+"""Pattern of the comments before a statement. Some frameworks write the place in the code there."""
 _LIMIT = re.compile(r"\blimit\s+\$(\d+)", re.IGNORECASE)
 _SLEEP = re.compile(r"\bpg_sleep(?:_for)?\s*\(\s*\$(\d+)", re.IGNORECASE)
 _WHOLE = ("smallint", "integer", "bigint")
@@ -120,7 +123,7 @@ def _texts(session: Session, view: str) -> dict[tuple[str, str], str]:
         f"select userid::regrole::text, queryid::text, min(query) from {view} s where s.dbid = "
         "(select oid from pg_database where datname = current_database()) group by 1, 2"
     )
-    return {(user or "", id or ""): text or "" for user, id, text in rows}
+    return {(user or "", id or ""): _COMMENTS.sub("", text or "") for user, id, text in rows}
 
 
 class _Drawing:
@@ -130,6 +133,10 @@ class _Drawing:
         self._columns: dict[tuple[str, str], _Column | None] = {}
 
     def digest(self, text: str, user: str, calls: int, mean_s: float, rows: int) -> StatementDigest:
+        if not self._values:
+            # The text contains the comments of one execution, which may contain values. The text also contains its
+            # literals, if the server had forgotten the statement before it ended.
+            text = _core.masked_statement(text)
         text = _TYPED.sub(lambda found: f"${found[2]}::{found[1]}", text)
         command = _command(text)
         if command not in _RUNS:
