@@ -26,7 +26,7 @@ PROXY = "proxy"
 """Format of a capture that a proxy has recorded."""
 _MEMORY = "1GB"
 """Memory limit of DuckDB. Larger intermediate results are written to temporary files."""
-_MAKE_ROOM = "free memory and disk space, or set TMPDIR to a directory with more free space"
+MAKE_ROOM = "free memory and disk space, or set TMPDIR to a directory with more free space"
 _HINT = "make a capture: ironbench capture LOG -o FILE.capture"
 
 COLUMNS = """
@@ -92,7 +92,7 @@ def database(place: str = ":memory:", **config: str | int) -> Iterator[duckdb.Du
         folder = tempfile.TemporaryDirectory(prefix="ironbench-capture-", ignore_cleanup_errors=True)
     except OSError as error:
         cause = f"no temporary directory can be created: {error.strerror or error}"
-        raise FailureError("TMPDIR", cause, _MAKE_ROOM) from error
+        raise FailureError("TMPDIR", cause, MAKE_ROOM) from error
     with (
         folder as spilled,
         duckdb.connect(place, config={"memory_limit": _MEMORY, "temp_directory": spilled, **config}) as opened,
@@ -113,7 +113,7 @@ def reading(path: str) -> Iterator[duckdb.DuckDBPyConnection]:
         cause = f"cannot be read completely: {str(error).splitlines()[0]}"
         # DuckDB raises this too if the disk has no room for temporary files.
         if isinstance(error, duckdb.OutOfMemoryException):
-            raise FailureError(path, cause, _MAKE_ROOM) from error
+            raise FailureError(path, cause, MAKE_ROOM) from error
         raise InputError(path, cause, _HINT) from error
 
 

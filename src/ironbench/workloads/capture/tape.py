@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import duckdb
@@ -196,11 +196,28 @@ def _assigned(opened: duckdb.DuckDBPyConnection) -> tuple[list[int], dict[str, A
     return ends, table
 
 
-@lru_cache(maxsize=4)
+@cache  # because each call writes a file that exists until the process ends
 def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes: Changes) -> Tape:
-    # The file has no name, so the kernel removes it when this process ends or is killed.
-    descriptor = os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    place = f"/proc/self/fd/{descriptor}"
+    descriptor = _file_without_name()
+    try:
+        return _written(path, which, changes, f"/proc/self/fd/{descriptor}")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _file_without_name() -> int:
+    """Creates a file without a name, which the kernel removes when this process ends or is killed. Returns its
+    descriptor. Raises FailureError."""
+    try:
+        with tempfile.TemporaryFile(prefix="ironbench-tape-") as opened:
+            return os.dup(opened.fileno())
+    except OSError as error:
+        cause = f"no temporary file can be created: {error.strerror or error}"
+        raise FailureError("TMPDIR", cause, file.MAKE_ROOM) from error
+
+
+def _written(path: str, which: selection.Selection, changes: Changes, place: str) -> Tape:
     from ironbench import _core
 
     facts = file.facts(path)
@@ -218,7 +235,14 @@ def _tape(path: str, stamp: tuple[int, int], which: selection.Selection, changes
             sql = _statements(changes.copies, len(free), slots, captures.pipelines)
             clients = _core.write_tape(opened.sql(sql), place)
     except (duckdb.Error, UnicodeDecodeError) as error:
-        raise FailureError(path, str(error).splitlines()[0]) from error
+        hint = file.MAKE_ROOM if isinstance(error, duckdb.OutOfMemoryException) else ""
+        raise FailureError(path, str(error).splitlines()[0], hint) from error
+    except FailureError as error:
+        if error.subject != place:
+            raise
+        folder = tempfile.gettempdir()
+        cause = f"the statements of the replay cannot be written to a temporary file in {folder}: {error.cause}"
+        raise FailureError(path, cause, file.MAKE_ROOM) from error
     used = replace(used, known=used.known * changes.copies)
     return Tape(place, tuple(clients), kinds, used, slots * changes.copies, typical)
 

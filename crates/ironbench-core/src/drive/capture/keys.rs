@@ -5,9 +5,12 @@
 //! memory. The system can write its pages to disk, so the memory of a replay does not depend on its length.
 
 use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{Mode, OFlags, ftruncate, open};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, ftruncate, open, unlink};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::tape::{Statement, take};
@@ -121,15 +124,24 @@ impl Keys {
     /// Creates slots without keys.
     ///
     /// # Errors
-    /// The directory of temporary files has no space, or does not support files without a name.
+    /// The directory of temporary files has no space, or no file can be created there.
     pub fn new(slots: usize) -> io::Result<Self> {
         if slots == 0 {
             return Ok(Self { start: std::ptr::NonNull::<Slot>::dangling().as_ptr().cast(), slots });
         }
-        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?;
+        let folder = std::env::temp_dir();
+        let file = match unnamed_file(&folder) {
+            // Some file systems have no files without a name, such as NFS, and overlayfs before Linux 6.1.
+            Err(Errno::OPNOTSUPP | Errno::ISDIR) => removed_file(&folder)?,
+            other => other?,
+        };
         let length = slots * size_of::<Slot>();
         ftruncate(&file, length as u64)?;
+        // If the disk becomes full, a write to a page without space would end the process (SIGBUS).
+        match fallocate(&file, FallocateFlags::empty(), 0, length as u64) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
+            other => other?,
+        }
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping of a file that only this process has.
         let start = unsafe { mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, &file, 0)? };
@@ -251,6 +263,21 @@ impl Drop for Keys {
     }
 }
 
+fn unnamed_file(folder: &Path) -> rustix::io::Result<OwnedFd> {
+    open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
+}
+
+/// Creates a file and removes its name.
+fn removed_file(folder: &Path) -> rustix::io::Result<OwnedFd> {
+    static FILES: AtomicU64 = AtomicU64::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let path = folder.join(format!("ironbench-keys-{}-{number}", std::process::id()));
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = open(&path, flags, Mode::RUSR | Mode::WUSR)?;
+    unlink(&path)?;
+    Ok(file)
+}
+
 fn uuid(text: &[u8]) -> Option<u128> {
     let is_dash = |position: usize| matches!(position, 8 | 13 | 18 | 23);
     if text.len() != UUID_LENGTH {
@@ -296,6 +323,17 @@ mod tests {
             assert_eq!(sent(1), None);
         }
         assert!(!Keys::new(0).unwrap().append(0, &mut Vec::new()));
+    }
+
+    #[test]
+    fn a_file_system_without_unnamed_files_is_enough() {
+        let folder = std::env::temp_dir().join(format!("ironbench-keys-test-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let (one, other) = (removed_file(&folder).unwrap(), removed_file(&folder).unwrap());
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        rustix::io::write(&one, b"key").unwrap();
+        assert_eq!([&one, &other].map(|file| rustix::fs::fstat(file).unwrap().st_size), [3, 0]);
+        std::fs::remove_dir(&folder).unwrap();
     }
 
     #[test]

@@ -112,8 +112,11 @@ impl Capture {
         let tape = Tape::open(&self.tape)
             .map_err(|error| Error::failure(self.tape.display().to_string(), format!("cannot be read: {error}")))?;
         let kinds = self.checked_kinds(&tape)?;
-        let keys = Keys::new(self.keys)
-            .map_err(|error| Error::failure("keys of the replay", format!("cannot be stored: {error}")))?;
+        let keys = Keys::new(self.keys).map_err(|error| {
+            let folder = std::env::temp_dir();
+            Error::failure(folder.display().to_string(), format!("cannot contain the keys of the replay: {error}"))
+                .hint("free disk space, or set TMPDIR to a directory with more free space")
+        })?;
         let due = plan.schedule.is_open().then(|| self.due(plan, &tape, speed));
         // The plan's own schedule is not used, because the tape contains the times of the transactions.
         let plan = Plan { schedule: Schedule::Closed { think_time_s: 0.0 }, ..plan.clone() };
