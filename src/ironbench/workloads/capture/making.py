@@ -21,22 +21,25 @@ statements could fail or do different work."""
 
 _MEMORY = "0.25GB"
 """Memory limit of DuckDB. A log of 700 MB takes 5.4 s of CPU time, and 5.2 s with 1 GB."""
+_IN_MEMORY = ":memory:"
 _THREADS = 2
 """Number of DuckDB's threads. Each thread needs some of the memory, so the limit would not suffice for many."""
 
 
 def made(
-    output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts], place: str = ":memory:"
+    output: str, fill: Callable[[duckdb.DuckDBPyConnection], CaptureFacts], place: str = _IN_MEMORY
 ) -> CaptureFacts:
     """Writes a capture. Raises InputError if the output exists, FailureError if it cannot be written, and the
     exceptions of `fill`. `fill`: creates the table `read` and returns the facts about the capture. `place`: path of the
-    DuckDB database for this table.
+    DuckDB database for this table, whose contents do not change.
     """
     target = Path(output)
     require_new(output)
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with database(place, memory_limit=_MEMORY, threads=_THREADS) as opened:
+            if place != _IN_MEMORY:
+                opened.execute("BEGIN")  # and no COMMIT: if this attempt fails, another one needs all statements
             described = fill(opened)
             _write(opened, aside, described)
         # Unlike a rename, this fails if the file has been created in the meantime.

@@ -106,6 +106,13 @@ def capture(options: ProxyOptions, started: Callable[[str], None], show: Show) -
             failure = error
         if storing.is_alive():
             storing.join()
+    if failure is None and store.failure is not None:
+        cause = f"statements could not be stored: {store.failure}"
+        failure = FailureError(
+            options.output, cause, "the file contains the statements before this error, if it exists"
+        )
+    if failure is not None and not is_partial(partial):
+        raise failure
     made = finish(partial, options.output, options.mask, store.counts(), store.incomplete)
     if failure is not None:
         raise failure
@@ -202,7 +209,7 @@ class _Store:
     stored: int = 0
     lost: int = 0
     """Number of statements that could not be stored."""
-    failure: BaseException | None = None
+    failure: Exception | None = None
     _opened: duckdb.DuckDBPyConnection | None = None
     _closing: ExitStack = field(default_factory=ExitStack)
     """Closes the partial capture."""
@@ -217,9 +224,8 @@ class _Store:
                 rows, more = self.proxy.take(_STORED_S)
                 if rows is not None:
                     self._add(rows)
-        except BaseException as error:
+        except Exception as error:
             self.failure = error
-            raise
         finally:
             self._closing.close()
 
@@ -276,14 +282,19 @@ def finish(
     `mask`: whether the user asked for a masked capture. `counts` and `incomplete`: values that replace or extend those
     in the partial capture, because they are newer.
     """
-    making.require_new(output)
     if not is_partial(partial):
         if lost := counts.get("lost", 0):
             cause = f"the disk is full, so no statement could be stored ({counted(lost, 'statement')} missing)"
             raise FailureError(output, cause, "make room, and start the capture again")
         raise InputError("capture", "no client sent a statement through the proxy", "let the application connect to it")
     try:
+        making.require_new(output)
         made = making.made(output, lambda opened: _described(opened, partial, mask, counts, incomplete), partial)
+    except InputError as error:
+        if error.subject != output:
+            raise
+        hint = f"finish the capture with another name: ironbench capture {partial} -o FILE.capture"
+        raise InputError(output, error.cause, hint) from error
     except FailureError as error:
         hint = f"make room, then finish the capture: ironbench capture {partial} -o {output}"
         raise FailureError(error.subject, error.cause, hint) from error
@@ -305,7 +316,7 @@ def _described(
         "UPDATE read SET obstacle = 'gap' WHERE transaction IN (FROM incomplete) OR list_contains(?, transaction)",
         [list(incomplete)],
     )
-    opened.execute("DROP TABLE IF EXISTS broken")  # left behind if an earlier attempt to finish the capture failed
+    opened.execute("DROP TABLE IF EXISTS broken")  # left behind by a failed attempt of an earlier version
     sources = asked(opened, "SELECT count(*) FROM information_schema.tables WHERE table_name = 'source'")[0][0]
     protocol = asked(opened, "SELECT protocol FROM source")[0][0] if sources else ""
     facts = logs.described(opened, {"format": PROXY}, bool(known["masked"]), protocol)
