@@ -577,6 +577,18 @@ def test_a_replay_is_compared_with_the_recording(tmp_path: Path) -> None:
     assert "recorded_work{of=wal_bytes}" in whole
 
 
+def test_counters_of_another_database_are_not_compared(tmp_path: Path) -> None:
+    path = captured(
+        tmp_path,
+        statement(2, 99, 1, marks.statement({"rows_inserted": 1000}), database="postgres"),
+        statement(3, 7, 1, "insert into t values (1)"),
+        statement(4, 99, 2, marks.statement({"rows_inserted": 1000}), database="postgres"),
+    )
+    assert file.facts(path).counted_database == "postgres"
+    found = fidelity.measured(options(path), {"rows_inserted": 1}, replayed(("insert into t values (?)", 1)))
+    assert not any("rows_inserted" in metric for metric in found)
+
+
 UUIDS = [f"0f8fad5b-d9cb-469f-a165-{number * 7919:012x}" for number in range(1, 50)]
 
 
@@ -762,6 +774,15 @@ def test_a_capture_from_statistics_has_the_measured_calls_and_says_what_is_inven
     shown = text.page(page(path))
     assert "from the statement statistics of the server (statistics)" in shown and "80% are drawn" in shown
     assert len(tape.tape(options(path)).clients) == chosen.clients
+
+
+def test_values_that_the_server_cut_before_a_long_character_are_not_replayed(tmp_path: Path) -> None:
+    values = ["x" * 64 + "...", "x" * 62 + "é...", "x" * 63 + "...", "x" * 61 + "...", "x" * 60 + "...", "x" * 50]
+    execute = "duration: 1.000 ms  execute <unnamed>: select $1"
+    log = [entry(1, 7, line, execute, f"Parameters: $1 = '{value}'") for line, value in enumerate(values, 1)]
+    with file.database() as opened:
+        found = file.asked(opened, f"SELECT left_out FROM {file.source(captured(tmp_path, *log))} ORDER BY number")
+    assert [reason for (reason,) in found] == [*["cut-parameters"] * 4, None, None]
 
 
 def test_rates_count_each_transaction_once_in_the_second_of_its_start(tmp_path: Path) -> None:

@@ -54,7 +54,10 @@ def measured(
     if chosen.rows is not None:
         values |= _compared("rows", chosen.rows, figures.get("capture_rows", 0.0))
     facts = file.facts(options["file"])
-    if facts.counters and selection.read(options).is_whole(facts.counted_database):
+    is_counted = set(chosen.databases) <= {facts.counted_database} and selection.read(options).is_whole(
+        facts.counted_database
+    )
+    if facts.counters and is_counted:
         for name, recorded in facts.counters.items():
             if name in grown:
                 values |= _compared(name, recorded * int(options["sessions"]), grown[name])

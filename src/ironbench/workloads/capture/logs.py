@@ -144,7 +144,8 @@ def described(
     marks, outside = _between_marks(opened)
     cut_at = summary.get("cut_at")
     if cut_at:
-        ends = f"len(one) >= 3 AND ends_with(one, '...') AND strlen(one) - 3 = {cut_at}"
+        # The server cuts a value before a character that does not fit. In UTF-8, a character has up to four bytes.
+        ends = f"ends_with(one, '...') AND strlen(one) - 3 BETWEEN {cut_at - 3} AND {cut_at}"
         opened.execute(
             f"UPDATE read SET obstacle = 'cut-parameters' WHERE obstacle IS NULL AND parameters IS NOT NULL "
             f"AND len(list_filter(parameters, lambda one: one IS NOT NULL AND {ends})) > 0"
