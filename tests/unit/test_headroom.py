@@ -117,6 +117,22 @@ def test_a_system_that_is_within_the_limit_at_every_rate_has_only_a_bound() -> N
     assert "measure higher rates" in " ".join(reasons(found))
 
 
+def test_blocks_with_only_a_bound_leave_no_rate_in_the_document() -> None:
+    within = [replace(one, block=one.block + 6) for one in lab((9000.0,), blocks=1)]
+    found = headroom([*lab((900.0,)), *within], LIMIT, 300.0)
+    (system,) = json.loads(formats.of_page("json")(page(found)))["systems"]
+    assert (system["blocks_above_highest_rate"], system["highest_rate"], system["growth"]) == (1, None, None)
+
+
+def test_trials_of_several_runs_of_a_system_all_count() -> None:
+    runs = [[replace(one, series=name) for one in lab((900.0,), seed)] for name, seed in (("first", 1), ("second", 2))]
+    alone = [headroom(run, LIMIT, None).systems[0].highest for run in runs]
+    both = headroom([one for run in runs for one in run], LIMIT, None).systems[0].highest
+    assert alone[0] and alone[1] and both and both.blocks == 6
+    low, high = sorted(one.value for one in alone if one)
+    assert low < both.value < high
+
+
 def test_two_blocks_give_no_interval_and_no_verdict() -> None:
     found = headroom(lab((900.0, 1500.0), blocks=2), LIMIT, None)
     assert found.systems[0].highest is not None and not found.systems[0].highest.known

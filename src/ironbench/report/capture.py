@@ -141,7 +141,7 @@ def _keys(found: KeyUse) -> Iterator[str]:
     if not found.makers:
         return
     makers = counted(found.makers, "statement returns", "statements return")
-    yield f"{makers} a generated key, which the capture does not contain."
+    yield f"{makers} a generated key."
     if found.known:
         where = counted(found.values, "place", "places")
         yield (

@@ -241,6 +241,8 @@ def _fields(found: Headroom) -> dict[str, Any]:
     """Returns the content of the page for programs. Values are in base units, and metrics have the same names as in
     records."""
     ratios = (None, *found.ratios)
+    # If a block has only a bound, the mean over the other blocks is biased.
+    rates = [None if one.above or one.below else one.highest for one in found.systems]
     return {
         "schema": 1,
         "limit": {"text": found.limit.text, "metric": found.limit.metric, "most": found.limit.high},
@@ -250,8 +252,8 @@ def _fields(found: Headroom) -> dict[str, Any]:
         "systems": [
             {
                 "system": one.name,
-                "highest_rate": _interval(one.highest),
-                "growth": _interval(one.highest.over(found.today)) if one.highest and found.today else None,
+                "highest_rate": _interval(highest),
+                "growth": _interval(highest.over(found.today)) if highest and found.today else None,
                 "ratio": _interval(ratio),
                 "blocks_above_highest_rate": one.above,
                 "blocks_below_lowest_rate": one.below,
@@ -266,7 +268,7 @@ def _fields(found: Headroom) -> dict[str, Any]:
                     for at in one.rates
                 ],
             }
-            for one, ratio in zip(found.systems, ratios, strict=True)
+            for one, highest, ratio in zip(found.systems, rates, ratios, strict=True)
         ],
     }
 

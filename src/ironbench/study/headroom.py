@@ -300,7 +300,8 @@ def _system(
     """Computes the headroom of one system. Also returns the rate at which the response time equals the limit, for each
     block in which this rate is between measured rates."""
     assert limit.high is not None
-    by_block: dict[int, dict[float, Record]] = {}
+    # Two runs may have measured the same rate in blocks of the same number.
+    by_block: dict[int, dict[tuple[float, str], Record]] = {}
     # The percentile of a trial with many waiting transactions is a lower bound. This is enough if it exceeds the limit.
     short = [
         one
@@ -312,15 +313,17 @@ def _system(
     for record in sorted(records, key=lambda one: one.attempt):
         if record in short:
             continue
-        by_block.setdefault(record.block, {})[record.cell.load.rate or 0.0] = record
+        by_block.setdefault(record.block, {})[record.cell.load.rate or 0.0, record.series] = record
     found: dict[int, float] = {}
-    for block, at_rates in sorted(by_block.items()):
-        if len(at_rates) >= LEAST_RATES:
-            points = [(rate, one.metrics[limit.metric], one.kept_rate is not False) for rate, one in at_rates.items()]
+    for block, trials in sorted(by_block.items()):
+        if len({rate for rate, _ in trials}) >= LEAST_RATES:
+            points = [
+                (rate, one.metrics[limit.metric], one.kept_rate is not False) for (rate, _), one in trials.items()
+            ]
             found[block] = crossing(points, limit.high)
     inside = {block: rate for block, rate in found.items() if 0 < rate < math.inf}
-    above = [max(by_block[block]) for block, rate in found.items() if rate == math.inf]
-    below = [min(by_block[block]) for block, rate in found.items() if rate == 0]
+    above = [max(by_block[block])[0] for block, rate in found.items() if rate == math.inf]
+    below = [min(by_block[block])[0] for block, rate in found.items() if rate == 0]
     system = SystemHeadroom(
         name=name,
         highest=_interval([math.log(rate) for rate in inside.values()]),
