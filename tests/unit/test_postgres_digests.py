@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import cast
@@ -11,6 +12,7 @@ import pytest
 
 from ironbench.engines.postgres import digests
 from ironbench.engines.postgres.observers import statements
+from ironbench.errors import FailureError
 from ironbench.model.session import Row, Session
 
 
@@ -38,6 +40,38 @@ def test_a_statement_that_sleeps_lasts_as_long_as_recorded(
     assert not found.refused
     for drawn in found.values:
         assert all(expected in (None, one) for one, expected in zip(drawn, values, strict=True))
+
+
+class StrictSession(FakeSession):
+    """A server that determines no types of operands and of function arguments."""
+
+    def query(self, sql: str) -> list[Row]:
+        error = FailureError("prepare", "operator is not unique: unknown + unknown")
+        if sql.startswith("prepare") and re.search(r"\$\d+ [-+%] \$\d+", sql):
+            error.sqlstate = "42725"
+            raise error
+        if sql.startswith("prepare") and (found := re.search(r"concat\([^)]*?(\$\d+)(?!::)\b", sql)):
+            error = FailureError("prepare", f"could not determine data type of parameter {found[1]}")
+            error.sqlstate = "42P18"
+            raise error
+        return super().query(sql)
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        (
+            "update t set a = $1 + $12 % $3 where b = $4",
+            "update t set a = $1::integer + $12::integer % $3::integer where b = $4",
+        ),
+        ("select concat($1, $2), $3", "select concat($1::text, $2::text), $3"),
+        ("select a + $1, b->>$2 from t", "select a + $1, b->>$2 from t"),
+    ],
+)
+def test_parameters_have_a_type_where_the_server_needs_one(text: str, typed: str) -> None:
+    drawing = digests._Drawing(cast(Session, StrictSession("text", "text")), values=True)
+    found = drawing.digest(text, "app", 4, 0.25, 4)
+    assert (found.text, found.refused) == (typed, "")
 
 
 class WatchedSession:

@@ -32,6 +32,12 @@ PostgreSQL's grammar does not allow a parameter there."""
 _COMMENTS = re.compile(r"\A(?:\s+|/\*.*?\*/|--[^\n]*(?:\n|\Z))+", re.DOTALL)
 """Pattern of the comments before a statement. Some frameworks write the place in the code there."""
 _LIMIT = re.compile(r"\blimit\s+\$(\d+)", re.IGNORECASE)
+_UNKNOWN_TYPE = "42P18"
+"""SQLSTATE for a parameter with an unknown type, for example an argument of `jsonb_build_object`."""
+_AMBIGUOUS = "42725"
+"""SQLSTATE for an operator between two parameters with unknown types, such as `$1 + $2`."""
+_LEFT_OPERAND = re.compile(r"(\$\d+\b)(?!::)(?=\s*[-+*/%](?![->]))")
+_RIGHT_OPERAND = re.compile(r"([-+*/%]\s*\$\d+\b)(?!::)")
 _SLEEP = re.compile(r"\bpg_sleep(?:_for)?\s*\(\s*\$(\d+)", re.IGNORECASE)
 _WHOLE = ("smallint", "integer", "bigint")
 
@@ -141,9 +147,10 @@ class _Drawing:
         command = _command(text)
         if command not in _RUNS:
             return StatementDigest(command, user, calls, mean_s, rows, refused="utility")
-        types = self._types(text)
-        if types is None:
+        prepared = self._prepared(text)
+        if prepared is None:
             return StatementDigest(text, user, calls, mean_s, rows, refused="not-preparable")
+        text, types = prepared
         if any(kind.startswith("reg") for kind in types):  # for example nextval($1)
             return StatementDigest(text, user, calls, mean_s, rows, refused="object-parameter")
         sources = self._sources(text)
@@ -164,22 +171,29 @@ class _Drawing:
         drawn = sum(column is not None for _, column in pairs)
         return StatementDigest(text, user, calls, mean_s, rows, sets, drawn, len(pairs) - drawn)
 
-    def _types(self, text: str) -> list[str] | None:
-        """Returns the types of the parameters. Returns None if the server cannot prepare the statement."""
+    def _prepared(self, text: str) -> tuple[str, list[str]] | None:
+        """Returns the statement and the types of its parameters. Adds a type to parameters whose type the server cannot
+        determine, because a literal has a type, but a parameter in its place has none. Returns None if the server
+        cannot prepare the statement."""
         name = "ironbench_digest"
-        try:
-            self._session.query(f"prepare {name} as {text}")
-        except FailureError as error:
-            if not error.sqlstate or error.sqlstate.startswith(("08", "57")):
-                raise
-            return None
+        while True:
+            try:
+                self._session.query(f"prepare {name} as {text}")
+                break
+            except FailureError as error:
+                if not error.sqlstate or error.sqlstate.startswith(("08", "57")):
+                    raise
+                typed = _with_types(text, error)
+                if typed == text:
+                    return None
+                text = typed
         try:
             ((types,),) = self._session.query(
                 f"select to_json(parameter_types::text[]) from pg_prepared_statements where name = '{name}'"
             )
         finally:
             self._session.query(f"deallocate {name}")
-        return list(json.loads(types or "[]"))
+        return text, list(json.loads(types or "[]"))
 
     def _sources(self, text: str) -> dict[int, _Column]:
         """Returns, for each parameter, the statistics of its column. The column is the one that the parameter is
@@ -282,6 +296,15 @@ class _Drawing:
         if kind in ("character", '"char"'):
             return draw.choice(string.ascii_lowercase)  # fits columns of any length
         return "".join(draw.choices(string.ascii_lowercase, k=8))
+
+
+def _with_types(text: str, error: FailureError) -> str:
+    """Adds a type to the parameters that an error is about. Returns the same text if this cannot help."""
+    if error.sqlstate == _UNKNOWN_TYPE and (found := re.search(r"\$\d+", error.cause)):
+        return re.sub(rf"{re.escape(found[0])}\b(?!::)", f"{found[0]}::text", text)
+    if error.sqlstate == _AMBIGUOUS:
+        return _RIGHT_OPERAND.sub(r"\1::integer", _LEFT_OPERAND.sub(r"\1::integer", text))
+    return text
 
 
 def _command(text: str) -> str:
