@@ -932,3 +932,8 @@ def test_a_new_lab_has_either_scripts_or_a_capture(tmp_path: Path) -> None:
     path = captured(tmp_path, statement(1, 7, 1, "select 1"))
     with pytest.raises(InputError, match="cannot be combined with --capture"):
         new.lab_context("setting", NewLab(script=[path], capture=path), tmp_path)
+
+
+def test_missing_parameters_are_noted_with_the_setting_that_logs_them(tmp_path: Path) -> None:
+    path = captured(tmp_path, entry(1, 7, 1, "duration: 1.000 ms  execute a: select $1"))
+    assert any("log_parameter_max_length = -1" in one for one in wording.sentences(file.facts(path).notes))

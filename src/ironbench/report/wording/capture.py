@@ -11,7 +11,7 @@ REASONS = {
     "two-phase": "two-phase commit",
     "server-wide": "statements that affect roles, databases or settings of the whole server",
     "other-sessions": "calls of functions that affect other sessions or the whole server",
-    "no-parameters": "the parameter values of the statement are not known",
+    "no-parameters": "the parameter values are not known: set `log_parameter_max_length = -1`",
     "cut-parameters": "the log contains only the beginning of a parameter value",
     "password": "the statement contains a password, which is not captured",
     "encoding": "the statement is not valid UTF-8",
