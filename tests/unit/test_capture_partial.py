@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,6 +70,40 @@ def test_a_capture_whose_name_is_taken_in_the_meantime_can_be_finished_under_ano
     assert f"{partial} -o" in told.value.hint
     assert (tmp_path / "shop.capture").read_text() == "mine"
     assert proxy.finish(partial, str(tmp_path / "other.capture")).statements == 1
+
+
+def test_a_file_system_without_hard_links_is_enough(
+    partial: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unlinked(source: Path, target: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(source), str(target))
+
+    def filled(opened: duckdb.DuckDBPyConnection, path: Path, described: file.CaptureFacts) -> None:
+        write(opened, path, described)
+        (tmp_path / "shop.capture").write_text("mine")
+
+    write, output = making._write, tmp_path / "shop.capture"
+    monkeypatch.setattr(os, "link", unlinked)
+    with monkeypatch.context() as patched, pytest.raises(InputError, match="exists"):
+        patched.setattr(making, "_write", filled)
+        proxy.finish(partial, str(output))
+    assert output.read_text() == "mine"
+    output.unlink()
+    assert proxy.finish(partial, str(output)).statements == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["server.csv", "shop.capture"]
+
+
+def test_a_capture_is_on_disk_before_its_partial_capture_is_removed(
+    partial: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def synced(descriptor: int) -> None:
+        sizes.append(os.fstat(descriptor).st_size)
+        assert Path(partial).exists()
+
+    sizes: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced)
+    proxy.finish(partial, str(tmp_path / "shop.capture"))
+    assert sizes == [(tmp_path / "shop.capture").stat().st_size] and not Path(partial).exists()
 
 
 def test_an_error_while_statements_are_stored_ends_the_capture_with_this_error(

@@ -27,8 +27,8 @@ _SHORT_S = 2.0
 meaningful."""
 _LEFT_OUT = (
     "A replay runs either all statements of a transaction or none. Exceptions are LISTEN, "
-    "statements about the whole server, and fetches from a cursor: a replay skips these statements but runs the "
-    "rest of the transaction."
+    "statements about the whole server, calls that affect other sessions, and fetches from a cursor: a replay skips "
+    "these statements but runs the rest of the transaction."
 )
 
 

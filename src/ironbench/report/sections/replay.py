@@ -23,7 +23,8 @@ _LEAD = (
     "checkpoints, because WAL after a checkpoint contains full-page images."
 )
 _NOT_COUNTED = (
-    "Rows, WAL and blocks are not compared, because the capture has no marks or only part of the work was replayed."
+    "Rows, WAL and blocks are not compared, because the capture has no marks, the marks are from another database, or "
+    "only part of the work was replayed."
 )
 _UNITS = {"wal_bytes": "bytes", "log_bytes": "bytes"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,8 @@ statements could fail or do different work."""
 _MEMORY = "0.25GB"
 """Memory limit of DuckDB. A log of 700 MB takes 5.4 s of CPU time, and 5.2 s with 1 GB."""
 _IN_MEMORY = ":memory:"
+_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
+"""Errors of file systems without hard links, such as FAT and some network file systems."""
 _THREADS = 2
 """Number of DuckDB's threads. Each thread needs some of the memory, so the limit would not suffice for many."""
 
@@ -42,8 +45,7 @@ def made(
                 opened.execute("BEGIN")  # and no COMMIT: if this attempt fails, another one needs all statements
             described = fill(opened)
             _write(opened, aside, described)
-        # Unlike a rename, this fails if the file has been created in the meantime.
-        os.link(aside, target)
+        _give_name(aside, target)
     except FileExistsError:
         raise InputError(output, "exists, and captures are never overwritten", "use another name") from None
     except duckdb.Error as error:
@@ -53,6 +55,22 @@ def made(
     finally:
         aside.unlink(missing_ok=True)
     return facts(output)
+
+
+def _give_name(aside: Path, target: Path) -> None:
+    """Gives a written file its name. Raises FileExistsError if the name has been taken in the meantime.
+
+    The file is synced, because the partial capture of a proxy is removed afterwards.
+    """
+    with aside.open("rb") as written:
+        os.fsync(written.fileno())
+    try:
+        os.link(aside, target)  # unlike a rename, this fails if the file exists
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        target.touch(exist_ok=False)
+        aside.replace(target)
 
 
 def require_new(output: str) -> None:
