@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -47,7 +48,8 @@ class FakeMysql:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            with client:
+            # `capture` first connects only to see whether the server accepts connections.
+            with client, contextlib.suppress(ConnectionError):
                 client.settimeout(_TIMEOUT_S)
                 self._serve(client)
 
