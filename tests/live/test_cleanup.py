@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from ironbench.cli.cleanup import cleanup as clean_up
 from ironbench.cli.run import execute
 from ironbench.engines.cleanup import cleanup, leftovers, lines_of
 from ironbench.errors import FailureError, InputError
-from ironbench.host import processes, register
+from ironbench.host import durable, processes, register
 from ironbench.host.processes import ProcessId
 from ironbench.plan import run_file
 
@@ -194,20 +195,26 @@ def test_the_verb_says_what_it_did(place: Path) -> None:
         assert not parent.server.alive()
 
 
-def test_the_verb_removes_what_a_killed_import_export_and_trial_left(
+def test_the_verb_removes_what_a_killed_import_export_capture_and_trial_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    rows = tmp_path / f"{durable._TEMPORARY}abcdefgh"
+    rows.mkdir()
     left = [".importing-7", "trials/.writing-x", "labs/a/trials/.writing-y", ".a.ibr.7.tmp", "labs/a/plan.json.7.tmp"]
     for name in left:
         (tmp_path / "results" / name).mkdir(parents=True)
-    (tmp_path / ".here.ibr.7.tmp").write_text("x")
+    for name in (".here.ibr.7.tmp", ".shop.capture.ironbench-7.tmp"):
+        (tmp_path / name).write_text("x")
     (tmp_path / "own.json.7.tmp").write_text("of another program")
     (tmp_path / "results" / "trials" / "r1").mkdir()
     assert clean_up(results="results") == 0
     said = capsys.readouterr().err
     for name in left:
         assert f"removed: results/{name}" in said
-    assert "removed: .here.ibr.7.tmp" in said
+    for path in (".here.ibr.7.tmp", ".shop.capture.ironbench-7.tmp", str(rows)):
+        assert f"removed: {path}" in said
+    assert not rows.exists()
     assert (tmp_path / "own.json.7.tmp").exists()
     assert [path.name for path in (tmp_path / "results" / "trials").iterdir()] == ["r1"]

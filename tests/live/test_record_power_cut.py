@@ -12,9 +12,10 @@ from factories import DISK, arrive, evidence, record
 
 from ironbench.devices import arrange
 from ironbench.devices.mounting import Mounted
+from ironbench.host import durable
 from ironbench.host.fingerprint import fingerprint
 from ironbench.model.system import Device, Partition
-from ironbench.records import Store, durable
+from ironbench.records import Store
 from ironbench.records.export import export
 
 pytestmark = [pytest.mark.live, needs_devices]

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ironbench.errors import FailureError, InputError
+from ironbench.host import durable
 from ironbench.lab.slices.turns import SLICES
 from ironbench.model.driven import Driven
 from ironbench.model.observation import Series
@@ -27,7 +28,7 @@ from ironbench.model.purpose import Purpose
 from ironbench.model.record import Record, Status
 from ironbench.model.system import Cell, Choice, Load, System, Trial
 from ironbench.printer import Printer
-from ironbench.records import Store, attached, durable
+from ironbench.records import Store, attached
 from ironbench.records.evidence import READERS, text
 from ironbench.records.export import export
 

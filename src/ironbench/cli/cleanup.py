@@ -39,10 +39,10 @@ def cleanup(
     ] = "",
 ) -> int:
     from ironbench.engines import cleanup as engines_cleanup
+    from ironbench.host import durable
     from ironbench.host.scratch import remove_failures
     from ironbench.lab.upkeep import run_pending_cleanups
     from ironbench.records import running_labs
-    from ironbench.records.durable import remove_abandoned, remove_abandoned_exports
 
     printer = Printer()
     if dsn:
@@ -56,7 +56,13 @@ def cleanup(
     cleaned = engines_cleanup.cleanup(remove_data=data)
     # Pending cleanup commands run after the servers have stopped, because a command may unmount a server's directory.
     failed = run_pending_cleanups(printer.say, forget=forget)
-    unfinished = [*remove_abandoned(Path(results)), *remove_abandoned_exports(Path()), *remove_failures()]
+    unfinished = [
+        *durable.remove_abandoned(Path(results)),
+        *durable.remove_abandoned_exports(Path()),
+        *durable.remove_abandoned_captures(Path()),
+        *durable.remove_abandoned_temporary_folders(),
+        *remove_failures(),
+    ]
     for line in engines_cleanup.lines_of(cleaned, list(map(str, unfinished))):
         printer.say(line)
     return 1 if cleaned.not_stopped or failed else 0

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from ironbench.errors import InputError, UnwrittenError
+from ironbench.host.durable import remove_abandoned_exports, sync, unfinished_file
 from ironbench.model.record import Record
 from ironbench.model.redact import redacted, redacted_toml
 from ironbench.records.bundle import SUFFIX, Writer
-from ironbench.records.durable import remove_abandoned_exports, sync, unfinished_file
 from ironbench.records.evidence import READERS
 from ironbench.records.labs import LAB_FILES, LabDirectory
 from ironbench.records.make import software

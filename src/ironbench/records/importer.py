@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from ironbench.errors import InputError, UnwrittenError
-from ironbench.host import copies, space
+from ironbench.host import copies, durable, space
 from ironbench.model.record import SCHEMA, Record
-from ironbench.records import durable, examine
+from ironbench.records import examine
 from ironbench.records.bundle import Reader
 from ironbench.records.labs import IMPORTED, PLAN
 from ironbench.records.store import RECORD, is_shared

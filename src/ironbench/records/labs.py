@@ -30,6 +30,7 @@ import msgspec
 
 from ironbench.catalogue.typed import text_of
 from ironbench.errors import FailureError, InputError
+from ironbench.host.durable import file_lock, remove_abandoned, write_whole
 from ironbench.model.constraints import BlockNumber, Count, Key, Positive
 from ironbench.model.lab import Confirmation, Lab, Stage, confirmed
 from ironbench.model.purpose import Purpose
@@ -38,7 +39,6 @@ from ironbench.model.search import ChosenLoad
 from ironbench.model.system import Setup, Trial
 from ironbench.plan import rates, sweep
 from ironbench.records import running_labs
-from ironbench.records.durable import file_lock, remove_abandoned, write_whole
 from ironbench.records.store import Store
 
 T = TypeVar("T")

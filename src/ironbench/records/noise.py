@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
+from ironbench.host.durable import write_whole
 from ironbench.model.finding import Noise, floor_of
 from ironbench.model.record import DUET, SLICES, TRIALS
-from ironbench.records.durable import write_whole
 
 FOLDER = "noise"
 

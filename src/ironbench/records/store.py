@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from ironbench.errors import FailureError, InputError, nearest
-from ironbench.host import space
+from ironbench.host import durable, space
 from ironbench.model.driven import NOT_DRIVEN, Driven
 from ironbench.model.inside import NOTHING, ServerStatistics
 from ironbench.model.observation import NOT_OBSERVED, Counted, Observation
@@ -33,7 +33,7 @@ from ironbench.model.redact import HIDDEN
 from ironbench.model.secrets import hidden_in
 from ironbench.model.workers import WorkerPart
 from ironbench.printer import Printer
-from ironbench.records import durable, evidence
+from ironbench.records import evidence
 from ironbench.records.attached import INSIDE, TIMED, WORKERS
 from ironbench.records.decoded import decoded
 from ironbench.records.evidence import Columns

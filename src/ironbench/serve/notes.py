@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ironbench.errors import InputError
-from ironbench.records import durable
+from ironbench.host import durable
 from ironbench.serve.results import is_name
 
 LONGEST = 65_536

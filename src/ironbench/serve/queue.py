@@ -22,11 +22,11 @@ import msgspec
 from msgspec.structs import replace
 
 from ironbench.errors import FailureError, InputError, IronbenchError, UnwrittenError
-from ironbench.host import measurement_locks, processes
+from ironbench.host import durable, measurement_locks, processes
 from ironbench.host.detached import Detached, failure_of, status_of
 from ironbench.host.processes import ProcessId
 from ironbench.printer import Printer
-from ironbench.records import Store, durable
+from ironbench.records import Store
 from ironbench.records.labs import PLAN, LabDirectory, place_of
 from ironbench.report import wording
 from ironbench.serve.queue_entry import (

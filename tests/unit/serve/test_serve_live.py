@@ -17,9 +17,9 @@ import pytest
 from anyio.to_thread import current_default_thread_limiter
 from served import LAB, begun, browser
 
+from ironbench.host import durable
 from ironbench.host.tree import Tree
 from ironbench.model.system import Cell, Load, Trial
-from ironbench.records import durable
 from ironbench.records.labs import LabDirectory
 from ironbench.serve import lab_page, machine_now, running
 from ironbench.serve.lab_page import Events

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ironbench.errors import InputError, nearest
+from ironbench.host import durable
 from ironbench.model.foreign import FORMAT, ForeignRecord
-from ironbench.records import durable
 from ironbench.records.foreign import go_tpc, hammerdb, pgbench, sysbench
 from ironbench.records.foreign.output import Output, Result, safe
 

@@ -131,7 +131,7 @@ class LiveFile:
             if self._file < 0:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
                 # While this process holds the lock, others do not remove the file. If this process is killed, they do
-                # (records/durable.py).
+                # (host/durable.py).
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.pwrite(self._file, data, 0)
             os.ftruncate(self._file, len(data))

@@ -6,7 +6,6 @@ sessions. Values of parameters are drawn from the statistics of the columns."""
 from __future__ import annotations
 
 import re
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 from ironbench import engines
 from ironbench.engines.base import Traits
 from ironbench.errors import FailureError, InputError
+from ironbench.host import durable
 from ironbench.model.digest import Digests, StatementDigest
 from ironbench.model.note import Note, note
 from ironbench.model.system import System
@@ -73,15 +73,15 @@ def capture(
 
 
 def _fill(opened: duckdb.DuckDBPyConnection, found: Digests, traits: Traits, mask: bool) -> CaptureFacts:
-    with tempfile.TemporaryDirectory(prefix="ironbench-capture-") as folder:
+    with durable.temporary_folder() as folder:
         for name, rows in (
             ("digests", map(_row, range(len(found.statements)), found.statements)),
             ("sets", _sets(found)),
         ):
-            path = Path(folder) / name
+            path = folder / name
             with path.open("wb") as out:
                 out.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
-        _read(opened, Path(folder), found)
+        _read(opened, folder, found)
     ((statements, timed, began_us, ended_us),) = asked(
         opened, "SELECT count(*), count(duration_us), min(at_us), max(at_us + coalesce(duration_us, 0)) FROM read"
     )

@@ -4,9 +4,8 @@ capture was made and what it lacks."""
 from __future__ import annotations
 
 import glob
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import duckdb
 import msgspec
 
 from ironbench.errors import FailureError, InputError
+from ironbench.host import durable
 from ironbench.model.note import Note
 
 KEY = "ironbench_capture"
@@ -88,15 +88,15 @@ def database(place: str = ":memory:", **config: str | int) -> Iterator[duckdb.Du
     """Opens a DuckDB database, by default in memory. Data that do not fit into memory are written to a temporary
     directory, which only the user can read. Raises duckdb.Error, and FailureError if the directory cannot be
     created."""
-    try:
-        folder = tempfile.TemporaryDirectory(prefix="ironbench-capture-", ignore_cleanup_errors=True)
-    except OSError as error:
-        cause = f"no temporary directory can be created: {error.strerror or error}"
-        raise FailureError("TMPDIR", cause, MAKE_ROOM) from error
-    with (
-        folder as spilled,
-        duckdb.connect(place, config={"memory_limit": _MEMORY, "temp_directory": spilled, **config}) as opened,
-    ):
+    with ExitStack() as stack:
+        try:
+            spilled = stack.enter_context(durable.temporary_folder())
+        except OSError as error:
+            cause = f"no temporary directory can be created: {error.strerror or error}"
+            raise FailureError("TMPDIR", cause, MAKE_ROOM) from error
+        opened = stack.enter_context(
+            duckdb.connect(place, config={"memory_limit": _MEMORY, "temp_directory": str(spilled), **config})
+        )
         # The core supports only the oldest format of strings and lists.
         opened.execute("SET arrow_output_version = '1.0'")
         yield opened

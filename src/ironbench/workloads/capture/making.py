@@ -11,6 +11,7 @@ import duckdb
 import msgspec
 
 from ironbench.errors import FailureError, InputError
+from ironbench.host import durable
 from ironbench.workloads.capture.file import COLUMNS, KEY, CaptureFacts, database, facts, quoted
 
 _BREAKING = (
@@ -38,22 +39,20 @@ def made(
     """
     target = Path(output)
     require_new(output)
-    aside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with database(place, memory_limit=_MEMORY, threads=_THREADS) as opened:
-            if place != _IN_MEMORY:
-                opened.execute("BEGIN")  # and no COMMIT: if this attempt fails, another one needs all statements
-            described = fill(opened)
-            _write(opened, aside, described)
-        _give_name(aside, target)
+        with durable.unfinished_capture(target) as aside:
+            with database(place, memory_limit=_MEMORY, threads=_THREADS) as opened:
+                if place != _IN_MEMORY:
+                    opened.execute("BEGIN")  # and no COMMIT: if this attempt fails, another one needs all statements
+                described = fill(opened)
+                _write(opened, aside, described)
+            _give_name(aside, target)
     except FileExistsError:
         raise InputError(output, "exists, and captures are never overwritten", "use another name") from None
     except duckdb.Error as error:
         raise FailureError(output, f"could not be written: {str(error).splitlines()[0]}", "use another file") from error
     except OSError as error:
         raise FailureError(output, f"could not be written: {error.strerror or error}", "use another file") from error
-    finally:
-        aside.unlink(missing_ok=True)
     return facts(output)
 
 
@@ -62,8 +61,7 @@ def _give_name(aside: Path, target: Path) -> None:
 
     The file is synced, because the partial capture of a proxy is removed afterwards.
     """
-    with aside.open("rb") as written:
-        os.fsync(written.fileno())
+    durable.sync(aside)
     try:
         os.link(aside, target)  # unlike a rename, this fails if the file exists
     except OSError as error:
@@ -85,7 +83,8 @@ def require_new(output: str) -> None:
 
 
 def _write(opened: duckdb.DuckDBPyConnection, path: Path, described: CaptureFacts) -> None:
-    """Writes the statements in the order in which they were read. This is nearly the order of time."""
+    """Writes the statements in the order in which they were read. This is nearly the order of time. The file exists and
+    is locked, so DuckDB must not replace it."""
     breaking = ", ".join(map(quoted, _BREAKING))
     left_out = "coalesce(obstacle, CASE WHEN transaction IN (FROM broken) THEN 'transaction' END) AS left_out"
     metadata = quoted(msgspec.json.encode(described).decode())
@@ -95,7 +94,7 @@ def _write(opened: duckdb.DuckDBPyConnection, path: Path, described: CaptureFact
         opened.execute(f"CREATE TABLE broken AS SELECT DISTINCT transaction FROM read WHERE obstacle IN ({breaking})")
         opened.execute(
             f"COPY (SELECT {COLUMNS}, {left_out} FROM read ORDER BY number) TO {quoted(str(path))} "
-            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{KEY}: {metadata}}})"
+            f"(FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false, KV_METADATA {{{KEY}: {metadata}}})"
         )
     except duckdb.Error as error:
         raise FailureError(

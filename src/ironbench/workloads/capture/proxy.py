@@ -298,7 +298,8 @@ def finish(
     except FailureError as error:
         hint = f"make room, then finish the capture: ironbench capture {partial} -o {output}"
         raise FailureError(error.subject, error.cause, hint) from error
-    for path in (Path(partial), Path(partial + ".wal")):
+    # The log is removed first: without its database, DuckDB would apply it to the next partial capture of this name.
+    for path in (Path(partial + ".wal"), Path(partial)):
         path.unlink(missing_ok=True)
     return made
 

@@ -13,6 +13,8 @@ import fcntl
 import os
 import re
 import shutil
+import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +26,10 @@ _UNFINISHED = re.compile(
     re.DOTALL,
 )
 _EXPORT = re.compile(r"\..+\.ibr\.\d+\.tmp", re.DOTALL)
+_CAPTURE = re.compile(r"\..+\.ironbench-\d+\.tmp", re.DOTALL)
+_TEMPORARY = f"ironbench-rows-{os.uname().nodename.replace('/', '-')}-"
+"""Prefix of temporary folders. It names the machine, because a lock on a folder of a network file system excludes no
+process of another machine."""
 _FOLDERS = ("", "trials", "machines", "engines", "scripts", "foreign", "noise", "notes", "queue")
 """Subdirectories of a results or lab directory in which unfinished files may exist."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
@@ -161,6 +167,27 @@ def unfinished_file(path: Path) -> Iterator[Path]:
     yield from _unfinished(path, os.O_RDWR | os.O_CREAT)
 
 
+@contextmanager
+def unfinished_capture(path: Path) -> Iterator[Path]:
+    """Creates a locked, empty file beside the capture `path`. Removes it at the end of the block unless it was renamed,
+    and before the block the unfinished captures in this directory whose writers have ended. Raises OSError."""
+    remove_abandoned_captures(path.parent)
+    with unfinished_file(path.with_name(f".{path.name}.ironbench-{os.getpid()}.tmp")) as aside:
+        yield aside
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Creates a locked folder in the directory for temporary files, which only the user can read. Removes it at the end
+    of the block, and before the block the folders of processes that have ended. Raises OSError."""
+    remove_abandoned_temporary_folders()
+    lock = None
+    while lock is None:
+        path = Path(tempfile.mkdtemp(prefix=_TEMPORARY))
+        lock = _lock(path, os.O_RDONLY | os.O_DIRECTORY)
+    yield from _removed_at_the_end(path, lock)
+
+
 def remove_abandoned(directory: Path) -> list[Path]:
     """Removes, from a results directory and its labs, the unfinished files whose writers have ended. Returns the
     removed paths."""
@@ -173,11 +200,37 @@ def remove_abandoned_exports(folder: Path) -> list[Path]:
     return [path for path in _entries_matching(folder, _EXPORT) if _removed(path)]
 
 
+def remove_abandoned_captures(folder: Path) -> list[Path]:
+    """Removes this user's unfinished captures in a folder whose writers have ended. The folder may contain other files.
+    Returns the removed paths."""
+    found = _entries_matching(folder, _CAPTURE)
+    return [path for path in found if _own_type(path) == stat.S_IFREG and _removed(path)]
+
+
+def remove_abandoned_temporary_folders() -> list[Path]:
+    """Removes this user's temporary folders whose processes have ended. Returns the removed paths."""
+    found = _entries_matching(Path(tempfile.gettempdir()), re.compile(rf"{re.escape(_TEMPORARY)}[a-z0-9_]{{8}}"))
+    return [path for path in found if _own_type(path) == stat.S_IFDIR and _removed(path)]
+
+
+def _own_type(path: Path) -> int | None:
+    """Returns the type of a file (inode(7)), or None if another user owns it."""
+    try:
+        info = path.lstat()
+    except OSError:
+        return None
+    return stat.S_IFMT(info.st_mode) if info.st_uid == os.geteuid() else None
+
+
 def _unfinished(path: Path, flags: int) -> Iterator[Path]:
     lock = _locked(path, flags)
+    for left in path.iterdir() if flags & os.O_DIRECTORY else ():
+        _remove(left)
+    yield from _removed_at_the_end(path, lock)
+
+
+def _removed_at_the_end(path: Path, lock: int) -> Iterator[Path]:
     try:
-        for left in path.iterdir() if flags & os.O_DIRECTORY else ():
-            _remove(left)
         yield path
     finally:
         if _is(path, lock):
@@ -191,22 +244,29 @@ def _locked(path: Path, flags: int) -> int:
     while True:
         if flags & os.O_DIRECTORY:
             path.mkdir(exist_ok=True)
-        try:
-            lock = os.open(path, flags | os.O_CLOEXEC, 0o666)
-        except FileNotFoundError:
-            if flags & os.O_DIRECTORY:
-                continue
-            raise
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        except OSError as error:
-            # On a file system without locks, the file is used unlocked, and `remove_abandoned` never removes it.
-            if error.errno not in _NO_LOCKS:
-                os.close(lock)
-                raise
-        if _is(path, lock):
+        if (lock := _lock(path, flags)) is not None:
             return lock
-        os.close(lock)
+
+
+def _lock(path: Path, flags: int) -> int | None:
+    """Returns a descriptor that holds the lock on `path`, or None if another process removed it in the meantime."""
+    try:
+        lock = os.open(path, flags | os.O_CLOEXEC, 0o666)
+    except FileNotFoundError:
+        if flags & os.O_DIRECTORY:
+            return None
+        raise
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError as error:
+        # On a file system without locks, the file is used unlocked, and `remove_abandoned` never removes it.
+        if error.errno not in _NO_LOCKS:
+            os.close(lock)
+            raise
+    if _is(path, lock):
+        return lock
+    os.close(lock)
+    return None
 
 
 def _is(path: Path, descriptor: int) -> bool:
