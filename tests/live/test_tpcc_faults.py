@@ -14,7 +14,7 @@ import pytest
 from factories import require_installed
 from own_server import FILES
 from patience import eventually
-from raw_mysql import LACKING, RawMysql
+from raw_mysql import LACKING, PASSWORD, RawMysql
 from raw_server import free_port
 from test_tpcc_trial import Trial, loaded
 from test_tpch_load import running
@@ -142,3 +142,25 @@ def test_a_server_without_autocommit_runs_the_same_transactions(
     (record,) = user.records()
     assert checks_passed(record) and record["metrics"]["transactions"] > 0
     assert record["metrics"]["failed"] == 0, record
+
+
+@pytest.mark.skipif(LACKING, reason="needs mariadbd")
+def test_a_role_of_mariadb_without_create_routine_runs_client_sql_but_no_procedures(place: Path) -> None:
+    (place / "server").mkdir()
+    server = RawMysql(place / "server", free_port())
+    try:
+        user = User(place)
+        address = f"mysql://root@/d?socket={server.socket}"
+        user.measured("run", "tpcc", "--dsn", address, *TRIAL, "--duration", "1s")
+        server.query(
+            f"create user teller identified by '{PASSWORD}'; "
+            "grant select, insert, update, delete, create, drop, alter, index on d.* to teller"
+        )
+        trial = ("run", "tpcc", "--dsn", f"mysql://teller:{PASSWORD}@127.0.0.1:{server.port}/d", *TRIAL)
+        refused = user(*trial, "--duration", "2s", "--with", "procedures=true")
+        assert refused.code == 2 and "--with procedures=true" in refused.stderr
+        assert "grant the role the privilege to create procedures" in refused.stderr
+        assert PASSWORD not in refused.stdout + refused.stderr
+        user.measured(*trial, "--duration", "2s")
+    finally:
+        server.stop()

@@ -195,6 +195,15 @@ def test_data_of_another_number_of_warehouses_are_refused(session: Session) -> N
 
 
 @shared
+def test_data_of_another_version_are_refused(session: Session) -> None:
+    older = "update ironbench_load set content_key = replace(content_key, 'version=1', 'version=0')"
+    with rolled_back(session, older), pytest.raises(InputError) as refused:
+        load(session, own_server=False)
+    assert "contains tpcc version=0 warehouses=1" in refused.value.cause
+    assert "not tpcc version=1 warehouses=1" in refused.value.cause and refused.value.hint
+
+
+@shared
 @pytest.mark.parametrize(
     "changed",
     [

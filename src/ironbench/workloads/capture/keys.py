@@ -94,12 +94,19 @@ def infer(opened: duckdb.DuckDBPyConnection, generates: str, masked: bool = Fals
     ((are_known,),) = file.asked(opened, "SELECT count(generated_key) > 0 FROM chosen")
     rows = "1" if masked and are_known else _rows()
     makes = "generated_key IS NOT NULL" if are_known else f"regexp_matches(template, {file.quoted(generates)})"
+    # Texts of statements that are not makers are left out before the window function, which buffers all rows.
     opened.execute(f"""
         CREATE TABLE makers AS
-        SELECT number, session, transaction, template AS maker_template, epoch_us(started_at) AS begun_us,
-            epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us, step, generated_key, {rows} AS rows
-        FROM (SELECT *, row_number() OVER (PARTITION BY session ORDER BY number) AS step FROM chosen)
-        WHERE error IS NULL AND {makes}
+        SELECT number, session, transaction, maker_template, begun_us, ended_us, step, generated_key, rows
+        FROM (
+            SELECT number, session, transaction, generated_key, epoch_us(started_at) AS begun_us,
+                epoch_us(started_at) + coalesce(duration_us, 0) AS ended_us,
+                row_number() OVER (PARTITION BY session ORDER BY number) AS step,
+                CASE WHEN error IS NULL AND {makes} THEN template END AS maker_template,
+                CASE WHEN error IS NULL AND {makes} THEN {rows} END AS rows
+            FROM chosen
+        )
+        WHERE maker_template IS NOT NULL
     """)
     ((makers,),) = file.asked(opened, "SELECT count(*) FROM makers")
     ignore(opened)
