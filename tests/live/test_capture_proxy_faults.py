@@ -137,16 +137,19 @@ def test_an_endless_message_of_a_server_needs_no_memory(user: User, server: RawS
         with contextlib.suppress(OSError):
             while True:
                 one, _ = listener.accept()
-                one.settimeout(20)
-                if one.recv(1 << 16) == b"\0\0\0\x08\x04\xd2\x16\x2f":
-                    one.sendall(b"N")
-                    one.recv(1 << 16)
-                one.sendall(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")
-                one.recv(1 << 16)
-                one.sendall(b"D\x7f\xff\xff\xff")
-                for _ in range(MUCH >> 20):
-                    one.sendall(b"x" * (1 << 20))
-                one.close()
+                with one, contextlib.suppress(OSError):  # a proxy that starts only connects
+                    answer(one)
+
+    def answer(one: socket.socket) -> None:
+        one.settimeout(20)
+        if one.recv(1 << 16) == b"\0\0\0\x08\x04\xd2\x16\x2f":
+            one.sendall(b"N")
+            one.recv(1 << 16)
+        one.sendall(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I")
+        one.recv(1 << 16)
+        one.sendall(b"D\x7f\xff\xff\xff")
+        for _ in range(MUCH >> 20):
+            one.sendall(b"x" * (1 << 20))
 
     threading.Thread(target=serve, daemon=True).start()
     with proxied(user, server, "--to", f"postgresql://127.0.0.1:{listener.getsockname()[1]}/shop") as proxy:
