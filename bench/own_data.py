@@ -71,7 +71,7 @@ def _on_a_server_of_ours(home: Path, dump: Path, restores: int) -> None:
 
     ours, theirs = (_timed(work, source.folder) for work in (lambda: restore.restored(setup, source), plain))
     of_ours, of_cp = interleaved(PAIRS, ours, theirs)
-    _report_ratio("restore of a dump on a server of ours / a plain copy of its files", of_ours, of_cp, 1.1)
+    _report_ratio("restore of a dump / a plain copy of the same files", of_ours, of_cp, 1.1)
     for _ in range(restores - 1):
         with _restored(setup, source) as session:
             session.query("delete from pgbench_accounts where aid % 50 = 0; update pgbench_tellers set tbalance = 1")
