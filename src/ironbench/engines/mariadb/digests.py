@@ -158,8 +158,9 @@ def watch(session: Session, seconds: float, values: bool, wait: Wait) -> Digests
     for id, (text, calls, picoseconds, rows) in sorted(after.items(), key=lambda one: -one[1][2]):
         _, calls_before, ps_before, rows_before = before.get(id, ("", 0, 0, 0))
         more = calls - calls_before
-        is_own = "performance_schema" in text or "processlist" in text
-        if more > 0 and not is_own and _command(text) not in _CONTROL:
+        # Statements of ironbench and of other monitoring programs are not part of the workload.
+        is_monitoring = "performance_schema" in text or "processlist" in text
+        if more > 0 and not is_monitoring and _command(text) not in _CONTROL:
             mean_s = (picoseconds - ps_before) / 1e12 / more
             found.append(drawing.digest(text, more, mean_s, rows - rows_before))
     if prepared and all(one.refused for one in found):
